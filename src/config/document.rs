@@ -1,0 +1,131 @@
+//! A configuration document that knows where in it each value stands, so that errors can say so.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+/// What is wrong with a configuration: where, and what the rule is. One line.
+#[derive(Debug, PartialEq)]
+pub struct Error {
+    path: String,
+    problem: String,
+}
+
+impl Error {
+    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: problem.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.problem)
+    }
+}
+
+/// A value and its path from the top of the document, such as `requestMirror.percent`.
+pub struct Node<'a> {
+    value: &'a Value,
+    path: String,
+}
+
+/// An object's fields, all of them known.
+pub struct Fields<'a> {
+    object: &'a Map<String, Value>,
+    path: String,
+}
+
+impl<'a> Node<'a> {
+    pub fn root(value: &'a Value) -> Self {
+        Self { value, path: String::new() }
+    }
+
+    /// The path for people: the top of the document has no name of its own.
+    pub fn path(&self) -> &str {
+        if self.path.is_empty() { "configuration" } else { &self.path }
+    }
+
+    /// An error about this value; it is shown before the problem.
+    pub fn error(&self, problem: impl fmt::Display) -> Error {
+        let problem = match self.value {
+            Value::Object(_) | Value::Array(_) => problem.to_string(),
+            value => format!("{value} {problem}"),
+        };
+        Error::new(self.path(), problem)
+    }
+
+    /// The fields of an object of ours: one that is not `known` is refused, since a misspelt field
+    /// would silently mirror nothing.
+    pub fn fields(&self, known: &[&str]) -> Result<Fields<'a>, Error> {
+        let Value::Object(object) = self.value else {
+            return Err(self.error("is not an object"));
+        };
+        let fields = Fields { object, path: self.path.clone() };
+        match object.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(fields),
+            Some(unknown) => Err(fields.error(unknown, suggestion(unknown, known))),
+        }
+    }
+
+    pub fn text(&self) -> Result<&'a str, Error> {
+        self.value.as_str().ok_or_else(|| self.error("is not a string"))
+    }
+
+    /// A whole number in `range`. Numbers that went through doubles count (`5.0` is 5).
+    pub fn integer<T>(&self, range: RangeInclusive<T>) -> Result<T, Error>
+    where
+        T: TryFrom<u64> + PartialOrd + fmt::Debug,
+    {
+        let whole = self.value.as_u64().or_else(|| self.value.as_f64().and_then(whole));
+        match (whole.and_then(|number| T::try_from(number).ok()), self.value) {
+            (Some(number), _) if range.contains(&number) => Ok(number),
+            (_, Value::Number(_)) => Err(self.error(format!("is not in {range:?}"))),
+            _ => Err(self.error(format!("is not a whole number in {range:?}"))),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    pub fn error(&self, key: &str, problem: impl Into<String>) -> Error {
+        Error::new(self.path_of(key), problem)
+    }
+
+    /// A field that is there. `null` counts as absent, as it does in YAML and in Kubernetes.
+    pub fn get(&self, key: &str) -> Option<Node<'a>> {
+        let value = self.object.get(key).filter(|value| !value.is_null())?;
+        Some(Node { value, path: self.path_of(key) })
+    }
+
+    pub fn required(&self, key: &str) -> Result<Node<'a>, Error> {
+        self.get(key).ok_or_else(|| self.error(key, "is missing"))
+    }
+
+    pub fn integer<T>(&self, key: &str, range: RangeInclusive<T>, absent: T) -> Result<T, Error>
+    where
+        T: TryFrom<u64> + PartialOrd + fmt::Debug,
+    {
+        self.get(key).map_or(Ok(absent), |node| node.integer(range))
+    }
+}
+
+/// The integer that a double stands for, if it stands for one exactly.
+fn whole(number: f64) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: above it doubles skip integers
+    let is_whole = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
+    is_whole.then_some(number as u64)
+}
+
+fn suggestion(unknown: &str, known: &[&str]) -> String {
+    let nearest = known.iter().min_by_key(|name| strsim::osa_distance(unknown, name));
+    match nearest {
+        Some(name) if strsim::osa_distance(unknown, name) <= 3 => {
+            format!("unknown field; did you mean {name}?")
+        }
+        _ => format!("unknown field; known are {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,238 @@
+//! Whole copies on their way out: queued until the next tick, then sent as far as permits go, then
+//! in flight until Envoy calls back.
+//!
+//! Calls are made from the root context's tick and not from the request's own callbacks. So the
+//! primary request leaves first, one VM entry and one write to the shared table serve all copies of
+//! a millisecond, and the callback finds its context even when the primary is long done.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use log::warn;
+
+use crate::budget::{Budget, Clock, Hold, Permit, Settled, Store};
+use crate::config::Target;
+use crate::shadow::{Head, Header};
+use crate::stats::{Answer, Counter, Gauge, Meter, Outcome, Tally};
+
+/// The tick while there is something to send or to settle: the least that Envoy's timers allow.
+const SOON: Duration = Duration::from_millis(1);
+/// The tick otherwise: renews this root's row, and reclaims those of dead ones, well within
+/// [`crate::budget::GRACE`].
+pub const HOUSEKEEPING: Duration = Duration::from_millis(250);
+/// One warning for so many drops.
+const DROPS_PER_WARNING: u64 = 256;
+
+/// A request with all of its body.
+pub struct Whole {
+    pub head: Head,
+    pub body: Vec<u8>,
+    /// Outlives the body: Envoy holds bytes of its own while a call runs.
+    pub hold: Rc<Hold>,
+}
+
+/// One copy of a request: several mirrors of one request share its bytes.
+pub struct Copy {
+    pub request: Rc<Whole>,
+    pub target: Rc<Target>,
+}
+
+/// Names a call that Envoy has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId(pub u32);
+
+/// Why Envoy would not take a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such cluster.
+    NoCluster,
+    /// The cluster has no host, or a circuit breaker is open.
+    Refused,
+}
+
+/// Sends a copy, and answers later through [`Outbox::ended`], if at all.
+pub trait Caller {
+    fn call(&self, target: &Target, headers: Vec<Header>, body: &[u8]) -> Result<CallId, Refusal>;
+}
+
+/// Has [`Outbox::tick`] called, from now on once a period.
+pub trait Timer {
+    fn tick_every(&self, period: Duration);
+}
+
+/// All that an outbox needs of the proxy it runs in.
+pub trait Host: Store + Clock + Meter + Caller + Timer {}
+
+impl<T: Store + Clock + Meter + Caller + Timer> Host for T {}
+
+/// One root context's copies, from whole to ended.
+pub struct Outbox<H> {
+    host: H,
+    budget: Budget,
+    queue: RefCell<VecDeque<Copy>>,
+    calls: RefCell<HashMap<CallId, Call>>,
+    tally: Tally,
+    /// Budget drops that the shared table does not know of yet.
+    untold_drops: Cell<u32>,
+    period: Cell<Duration>,
+}
+
+/// A call under way.
+struct Call {
+    permit: Permit,
+    _hold: Rc<Hold>,
+    sent: Duration,
+    timeout: Duration,
+}
+
+impl<H: Host> Outbox<H> {
+    pub fn new(host: H, budget: Budget) -> Self {
+        host.tick_every(HOUSEKEEPING);
+        Self {
+            host,
+            budget,
+            queue: RefCell::default(),
+            calls: RefCell::default(),
+            tally: Tally::default(),
+            untold_drops: Cell::default(),
+            period: Cell::new(HOUSEKEEPING),
+        }
+    }
+
+    pub fn count(&self, counter: Counter, by: usize) {
+        self.host.count(counter, u64::try_from(by).unwrap_or(u64::MAX));
+    }
+
+    /// A hold on nothing yet, for the body of a request.
+    pub fn hold(&self) -> Hold {
+        self.budget.hold()
+    }
+
+    /// Adds bytes to a hold, unless the process holds too many already.
+    #[must_use]
+    pub fn grow(&self, hold: &mut Hold, by: u64) -> bool {
+        let grown = self.budget.grow(&self.host, hold, by);
+        self.tick_soon();
+        grown
+    }
+
+    /// Takes a copy to be sent at the next tick. The queue holds no more than could be sent at once,
+    /// so that a stalled tick does not let it grow.
+    pub fn push(&self, copy: Copy) {
+        let mut queue = self.queue.borrow_mut();
+        if queue.len() < usize::try_from(self.budget.limit()).unwrap_or(usize::MAX) {
+            queue.push_back(copy);
+        } else {
+            self.drop_for_budget(1);
+        }
+        self.tick_soon();
+    }
+
+    /// Makes the next tick come soon: something is to be sent, or has ended and must be published.
+    pub fn tick_soon(&self) {
+        self.tick_every(SOON);
+    }
+
+    /// Whether nothing is left to be sent, to end or to be published.
+    pub fn is_idle(&self) -> bool {
+        self.queue.borrow().is_empty() && self.calls.borrow().is_empty() && self.is_settled()
+    }
+
+    /// Settles with the other workers, then sends what is queued.
+    pub fn tick(&self) {
+        let wanted = u32::try_from(self.queue.borrow().len()).unwrap_or(u32::MAX);
+        let settled = self.budget.settle(&self.host, wanted, self.untold_drops.get());
+        if let Some(settled) = settled {
+            self.untold_drops.set(0);
+            self.report(&settled);
+            for permit in settled.permits {
+                let next = self.queue.borrow_mut().pop_front();
+                if let Some(copy) = next {
+                    self.send(copy, permit);
+                }
+            }
+            let refused = self.queue.take().len();
+            self.count(Counter::DroppedBudget, refused);
+        } else {
+            let refused = self.queue.take().len();
+            self.drop_for_budget(u32::try_from(refused).unwrap_or(u32::MAX));
+        }
+        self.tick_every(if self.is_settled() { HOUSEKEEPING } else { SOON });
+    }
+
+    /// A call has ended, with an answer or without.
+    pub fn ended(&self, id: CallId, answer: Option<Answer>) {
+        let Some(call) = self.calls.borrow_mut().remove(&id) else { return };
+        if !call.permit.is_void() {
+            let elapsed = self.host.now().saturating_sub(call.sent);
+            let outcome = Outcome::of(answer, elapsed, call.timeout);
+            if matches!(outcome, Outcome::Completed(_)) {
+                self.host.duration(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+            }
+            self.tally.add(outcome);
+        }
+        drop(call);
+        self.tick_soon();
+    }
+
+    fn send(&self, copy: Copy, permit: Permit) {
+        let Copy { request, target } = copy;
+        let headers = request.head.for_copy(request.body.len());
+        let sent = self.host.now();
+        let called = headers.ok_or(Refusal::Refused);
+        match called.and_then(|headers| self.host.call(&target, headers, &request.body)) {
+            Ok(id) => {
+                self.count(Counter::Sent, 1);
+                let hold = Rc::clone(&request.hold);
+                let call = Call { permit, _hold: hold, sent, timeout: target.timeout };
+                self.calls.borrow_mut().insert(id, call);
+            }
+            Err(Refusal::NoCluster) => self.count(Counter::DroppedNoCluster, 1),
+            Err(Refusal::Refused) => self.count(Counter::DroppedRefused, 1),
+        }
+    }
+
+    /// Counts what settling has brought to light.
+    fn report(&self, settled: &Settled) {
+        let outcomes = self.tally.take();
+        if !settled.news.forfeited {
+            outcomes.for_each(|(counter, by)| self.host.count(counter, by));
+        }
+        if settled.news.repaired {
+            warn!("the shared budget was not in a form this version knows, and was begun anew");
+        }
+        if settled.news.lost > 0 {
+            self.host.count(Counter::Lost, settled.news.lost);
+        }
+        self.host.gauge(Gauge::InFlight, settled.in_flight);
+        self.host.gauge(Gauge::BufferedBytes, settled.bytes);
+        let warned = |drop: &u64| drop.is_multiple_of(DROPS_PER_WARNING);
+        for drop in settled.drops.clone().filter(warned) {
+            warn!(
+                "{} mirrors dropped so far: all {} permits of requestMirrorBudget were in use",
+                drop.saturating_add(1),
+                self.budget.limit()
+            );
+        }
+    }
+
+    fn drop_for_budget(&self, mirrors: u32) {
+        self.host.count(Counter::DroppedBudget, u64::from(mirrors));
+        self.untold_drops.set(self.untold_drops.get().saturating_add(mirrors));
+    }
+
+    fn is_settled(&self) -> bool {
+        self.budget.is_settled() && self.tally.is_empty() && self.untold_drops.get() == 0
+    }
+
+    fn tick_every(&self, period: Duration) {
+        if self.period.replace(period) != period {
+            self.host.tick_every(period);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

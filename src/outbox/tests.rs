@@ -1,0 +1,142 @@
+use super::*;
+use crate::testing::{FakeHost, limits, post, target};
+
+const TIMEOUT: Duration = Duration::from_millis(100);
+
+fn outbox(host: &FakeHost, owner: u64, budget: u32) -> Outbox<FakeHost> {
+    Outbox::new(host.clone(), Budget::new(owner, limits(budget, 1000), TIMEOUT))
+}
+
+fn push(outbox: &Outbox<FakeHost>, copies: usize) {
+    for _ in 0..copies {
+        let hold = Rc::new(outbox.hold());
+        let request = Rc::new(Whole { head: post(&[]).unwrap(), body: Vec::new(), hold });
+        outbox.push(Copy { request, target: target("shadow", 0) });
+    }
+}
+
+fn answered(status: u16) -> Option<Answer> {
+    Some(Answer { status, local: false })
+}
+
+#[test]
+fn a_copy_is_sent_at_the_next_tick_and_the_tick_then_rests() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 8);
+    assert_eq!(host.period.get(), HOUSEKEEPING);
+    push(&outbox, 2);
+    assert_eq!((host.period.get(), host.calls.borrow().len()), (SOON, 0));
+    outbox.tick();
+    assert_eq!((host.period.get(), host.calls.borrow().len()), (HOUSEKEEPING, 2));
+    assert_eq!((host.counted("sent"), host.gauged("in_flight")), (2, 2));
+}
+
+#[test]
+fn an_answer_frees_its_permit_and_is_counted_by_its_class() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 8);
+    push(&outbox, 1);
+    outbox.tick();
+    host.sleep(Duration::from_millis(7));
+    outbox.ended(CallId(1), answered(404));
+    assert_eq!((host.period.get(), host.counted("completed")), (SOON, 0));
+    outbox.tick();
+    assert_eq!((host.counted("completed"), host.counted("completed_4xx")), (1, 1));
+    assert_eq!((host.gauged("in_flight"), host.durations.borrow().as_slice()), (0, [7].as_slice()));
+    assert!(outbox.is_idle());
+}
+
+#[test]
+fn an_end_that_was_told_twice_counts_once() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 8);
+    push(&outbox, 1);
+    outbox.tick();
+    for _ in 0..2 {
+        outbox.ended(CallId(1), answered(200));
+        outbox.tick();
+    }
+    assert_eq!(host.counted("completed"), 1);
+}
+
+#[test]
+fn what_the_budget_has_no_permit_for_is_dropped() {
+    let host = FakeHost::default();
+    let (one, two) = (outbox(&host, 1, 3), outbox(&host.another_vm(), 2, 3));
+    push(&one, 2);
+    one.tick();
+    push(&two, 3);
+    two.tick();
+    assert_eq!((host.counted("sent"), host.counted("dropped.budget")), (3, 2));
+    assert!(two.queue.borrow().is_empty());
+}
+
+#[test]
+fn a_stalled_tick_lets_no_more_queue_up_than_the_budget_could_send() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 3);
+    push(&outbox, 10);
+    assert_eq!((outbox.queue.borrow().len(), host.counted("dropped.budget")), (3, 7));
+    outbox.tick();
+    assert_eq!((host.counted("sent"), outbox.untold_drops.get()), (3, 0));
+}
+
+#[test]
+fn a_tick_that_cannot_settle_drops_what_is_queued_and_tries_again() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 3);
+    host.lost_races.set(16);
+    push(&outbox, 2);
+    outbox.tick();
+    assert_eq!((host.counted("dropped.budget"), host.period.get()), (2, SOON));
+    outbox.tick();
+    assert_eq!((outbox.untold_drops.get(), host.period.get()), (0, HOUSEKEEPING));
+}
+
+#[test]
+fn a_call_that_is_refused_frees_its_permit() {
+    for (refusal, counter) in
+        [(Refusal::NoCluster, "dropped.no_cluster"), (Refusal::Refused, "dropped.refused")]
+    {
+        let host = FakeHost::default();
+        let outbox = outbox(&host, 1, 3);
+        host.refuses.set(Some(refusal));
+        push(&outbox, 3);
+        outbox.tick();
+        assert_eq!((host.counted(counter), host.counted("sent")), (3, 0));
+        assert_eq!(host.period.get(), SOON);
+        outbox.tick();
+        assert_eq!(host.gauged("in_flight"), 0);
+        assert!(outbox.is_idle());
+    }
+}
+
+#[test]
+fn mirrors_of_a_dead_vm_are_counted_as_lost_with_the_outcomes_it_had_not_settled() {
+    let host = FakeHost::default();
+    let (dead, other) = (outbox(&host, 1, 8), outbox(&host.another_vm(), 2, 8));
+    push(&dead, 3);
+    dead.tick();
+    dead.ended(CallId(1), answered(200));
+    host.sleep(Duration::from_secs(2));
+    other.tick();
+    assert_eq!((host.counted("sent"), host.counted("lost"), host.counted("completed")), (3, 3, 0));
+    assert_eq!(host.gauged("in_flight"), 0);
+}
+
+#[test]
+fn a_root_that_was_taken_for_dead_counts_none_of_those_mirrors_again() {
+    let host = FakeHost::default();
+    let (stalled, other) = (outbox(&host, 1, 8), outbox(&host.another_vm(), 2, 8));
+    push(&stalled, 3);
+    stalled.tick();
+    stalled.ended(CallId(1), answered(200));
+    host.sleep(Duration::from_secs(2));
+    other.tick();
+    stalled.tick();
+    stalled.ended(CallId(2), answered(200));
+    stalled.ended(CallId(3), answered(200));
+    stalled.tick();
+    assert_eq!((host.counted("lost"), host.counted("completed")), (3, 0));
+    assert!(stalled.is_idle());
+}

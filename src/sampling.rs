@@ -1,0 +1,117 @@
+//! Which requests are picked: a share of all, each request on its own.
+
+use std::cell::Cell;
+
+use fastrand::Rng;
+
+/// A share of requests between none and all.
+///
+/// Held as a threshold on 63 random bits, so that a draw is one comparison; the share is exact to
+/// within 2⁻⁶³.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fraction {
+    threshold: u64,
+}
+
+impl Fraction {
+    /// `numerator` of every `denominator` requests; `None` unless 0 ≤ numerator ≤ denominator and
+    /// denominator ≥ 1.
+    pub fn new(numerator: u32, denominator: u32) -> Option<Self> {
+        if numerator > denominator {
+            return None;
+        }
+        let scaled = u128::from(numerator) << 63;
+        let threshold = scaled.checked_div(u128::from(denominator))?;
+        Some(Self { threshold: u64::try_from(threshold).ok()? })
+    }
+
+    /// Whether no request is ever picked.
+    pub fn is_zero(self) -> bool {
+        self.threshold == 0
+    }
+
+    /// Whether the request that drew this uniform random word is picked.
+    pub fn picks(self, word: u64) -> bool {
+        word >> 1 < self.threshold
+    }
+}
+
+/// Where each request's own random generator comes from.
+///
+/// A request's generator is seeded with the next word of a generator that starts from the host's
+/// entropy and counts requests. So workers do not sample alike, and requests are independent.
+pub struct Dice {
+    state: Cell<u64>,
+}
+
+impl Dice {
+    pub fn new(entropy: u64) -> Self {
+        Self { state: Cell::new(entropy) }
+    }
+
+    /// A fresh generator for one request.
+    pub fn for_request(&self) -> Rng {
+        let mut vm = Rng::with_seed(self.state.get());
+        let request = vm.fork();
+        self.state.set(vm.get_seed());
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picked(fraction: Fraction, draws: u32) -> f64 {
+        let dice = Dice::new(42);
+        let hits = (0..draws).filter(|_| fraction.picks(dice.for_request().u64(..))).count();
+        hits as f64
+    }
+
+    #[test]
+    fn nothing_is_picked_at_zero_and_everything_at_one() {
+        let none = Fraction::new(0, 100).unwrap();
+        let all = Fraction::new(7, 7).unwrap();
+        for word in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+            assert!(!none.picks(word));
+            assert!(all.picks(word));
+        }
+    }
+
+    #[test]
+    fn a_share_above_all_or_of_nothing_is_no_fraction() {
+        assert_eq!(Fraction::new(2, 1), None);
+        assert_eq!(Fraction::new(0, 0), None);
+    }
+
+    #[test]
+    fn the_share_picked_is_the_share_asked_for_within_three_sigma() {
+        for (numerator, denominator) in [(1, 100), (1, 4), (1, 1000), (35, 100), (1, u32::MAX)] {
+            let draws = 1_000_000;
+            let p = f64::from(numerator) / f64::from(denominator);
+            let sigma = (f64::from(draws) * p * (1.0 - p)).sqrt();
+            let got = picked(Fraction::new(numerator, denominator).unwrap(), draws);
+            let expected = f64::from(draws) * p;
+            assert!(
+                (got - expected).abs() <= 3.0 * sigma.max(1.0),
+                "{numerator}/{denominator}: picked {got} of {draws}, expected {expected} ± 3·{sigma}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_draws_of_one_request_are_independent() {
+        let half = Fraction::new(1, 2).unwrap();
+        let dice = Dice::new(7);
+        let draws = 100_000;
+        let both = (0..draws)
+            .filter(|_| {
+                let mut request = dice.for_request();
+                let (first, second) = (request.u64(..), request.u64(..));
+                half.picks(first) && half.picks(second)
+            })
+            .count();
+        let sigma = (draws as f64 * 0.25 * 0.75).sqrt();
+        assert!((both as f64 - draws as f64 / 4.0).abs() <= 3.0 * sigma);
+    }
+}
