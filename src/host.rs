@@ -14,8 +14,8 @@ use proxy_wasm::types::{BufferType, MapType, MetricType, Status};
 
 use crate::budget::{Clock, Store, Version};
 use crate::config::Target;
+use crate::head::{Head, Header};
 use crate::outbox::{CallId, Caller, Refusal, Timer};
-use crate::shadow::{Head, Header};
 use crate::stats::{Answer, COUNTERS, Counter, DURATION, GAUGES, Gauge, Meter};
 
 /// The budget's key in the host's shared data.

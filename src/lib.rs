@@ -29,6 +29,7 @@
 pub mod budget;
 pub mod config;
 mod filter;
+pub mod head;
 mod host;
 pub mod mirror;
 pub mod outbox;

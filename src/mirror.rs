@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::budget::Hold;
 use crate::config::Target;
+use crate::head::Head;
 use crate::outbox::{Copy, Host, Outbox, Whole};
-use crate::shadow::Head;
 use crate::stats::Counter;
 
 /// A request on its way to the primary.

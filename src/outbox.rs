@@ -14,7 +14,8 @@ use log::warn;
 
 use crate::budget::{Budget, Clock, Hold, Permit, Settled, Store};
 use crate::config::Target;
-use crate::shadow::{Head, Header};
+use crate::head::{Head, Header};
+use crate::shadow;
 use crate::stats::{Answer, Counter, Gauge, Meter, Outcome, Tally};
 
 /// The tick while there is something to send or to settle: the least that Envoy's timers allow.
@@ -179,7 +180,8 @@ impl<H: Host> Outbox<H> {
 
     fn send(&self, copy: Copy, permit: Permit) {
         let Copy { request, target } = copy;
-        let headers = request.head.for_copy(request.body.len());
+        let length = u64::try_from(request.body.len()).unwrap_or(u64::MAX);
+        let headers = shadow::headers(&request.head, length);
         let sent = self.host.now();
         let called = headers.ok_or(Refusal::Refused);
         match called.and_then(|headers| self.host.call(&target, headers, &request.body)) {

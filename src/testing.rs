@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::budget::{Clock, Store, Version};
 use crate::config::{Limits, Target};
+use crate::head::{Head, Header};
 use crate::outbox::{CallId, Caller, Refusal, Timer};
 use crate::sampling::Fraction;
-use crate::shadow::{Head, Header};
 use crate::stats::{COUNTERS, Counter, GAUGES, Gauge, Meter};
 
 /// One VM's view of the process; a clone is the same VM, [`FakeHost::another_vm`] gives another.

@@ -1,0 +1,90 @@
+//! A request's headers, byte for byte.
+
+/// A header's name, in lower case, and its value, which need not be text.
+pub type Header<'a> = (&'a [u8], &'a [u8]);
+
+/// A request's headers as the host serializes them, kept in its one allocation:
+/// the number of headers, the lengths of each name and value (all little-endian u32), then each
+/// name and value followed by a zero byte.
+pub struct Head {
+    serialized: Vec<u8>,
+}
+
+impl Head {
+    /// `None` if the bytes are not a header map.
+    pub fn parse(serialized: Vec<u8>) -> Option<Self> {
+        let head = Self { serialized };
+        let count = u32::from_le_bytes(*head.serialized.first_chunk()?);
+        (head.iter().count() == usize::try_from(count).ok()?).then_some(head)
+    }
+
+    /// The headers in order, pseudo-headers among them.
+    pub fn iter(&self) -> impl Iterator<Item = Header<'_>> {
+        let (lengths, mut text) = self.sections().unwrap_or_default();
+        lengths.chunks_exact(8).map_while(move |pair| {
+            let (name, value) = pair.split_first_chunk::<4>()?;
+            Some((take(&mut text, name)?, take(&mut text, value.try_into().ok()?)?))
+        })
+    }
+
+    /// The first value of a header; the name in lower case.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|header| header.0 == name.as_bytes()).map(|header| header.1)
+    }
+
+    /// Whether this request opens a tunnel, whose body never ends.
+    ///
+    /// Envoy leaves `upgrade` only on requests that are an upgrade, and turns HTTP/2's extended
+    /// CONNECT into one.
+    pub fn is_upgrade(&self) -> bool {
+        self.iter().any(|header| matches!(header, (b":method", b"CONNECT") | (b"upgrade", _)))
+    }
+
+    /// The body's length, if the request says so.
+    pub fn content_length(&self) -> Option<u64> {
+        number(self.get("content-length")?)
+    }
+
+    /// The lengths, and the text they measure.
+    fn sections(&self) -> Option<(&[u8], &[u8])> {
+        let (count, rest) = self.serialized.split_first_chunk()?;
+        let lengths = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(8)?;
+        rest.split_at_checked(lengths)
+    }
+}
+
+/// Takes a string of the given length and the zero byte behind it off the text.
+fn take<'a>(text: &mut &'a [u8], length: &[u8; 4]) -> Option<&'a [u8]> {
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (string, rest) = text.split_at_checked(length)?;
+    *text = rest.get(1..)?;
+    Some(string)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{post, serialize};
+
+    #[test]
+    fn tunnels_are_told_from_other_requests() {
+        let connect = serialize(&[(":authority", b"a"), (":method", b"CONNECT")]);
+        assert!(Head::parse(connect).unwrap().is_upgrade());
+        assert!(post(&[("upgrade", b"websocket")]).unwrap().is_upgrade());
+        assert!(!post(&[("x-upgrade", b"CONNECT")]).unwrap().is_upgrade());
+    }
+
+    #[test]
+    fn bytes_that_are_no_header_map_are_refused() {
+        let map = serialize(&[(":path", b"/"), ("a", b"1")]);
+        for length in 0..map.len() {
+            assert!(Head::parse(map[..length].to_vec()).is_none(), "{length} bytes");
+        }
+        assert!(Head::parse(vec![0xff; 64]).is_none());
+        assert_eq!(Head::parse(serialize(&[])).unwrap().iter().count(), 0);
+    }
+}
