@@ -5,6 +5,8 @@
 
 mod document;
 mod duration;
+mod manifest;
+mod mirror;
 mod protobuf;
 
 use std::rc::Rc;
@@ -12,13 +14,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sampling::Fraction;
+use crate::head::Head;
+use crate::route::Routes;
+use crate::sampling::{Draws, Fraction};
 use document::{Fields, Node};
+use manifest::Kind;
+use mirror::Context;
 
 pub use document::Error;
 
-/// Concurrent mirrors in the whole process: about the connections that Envoy's default circuit
-/// breakers (1024) give the shadow's cluster.
+/// Concurrent mirrors in the whole process: as many connections as Envoy's default circuit breakers
+/// give the shadow's cluster.
 pub const DEFAULT_BUDGET: u32 = 1024;
 /// The largest budget that may be asked for.
 pub const MAX_BUDGET: u32 = 1_000_000;
@@ -37,13 +43,26 @@ pub const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 /// `fraction.denominator` where it is absent, as in the Gateway API.
 pub const DEFAULT_DENOMINATOR: u32 = 100;
+/// What Kubernetes calls its own domain where nobody says otherwise.
+pub const DEFAULT_CLUSTER_DOMAIN: &str = "cluster.local";
+
+/// The fields at the top of a configuration.
+const FIELDS: [&str; 6] = [
+    "requestMirror",
+    "httpRoutes",
+    "grpcRoutes",
+    "requestMirrorBudget",
+    "maxBufferedBytes",
+    "clusterDomain",
+];
 
 /// What one root context goes by.
-#[derive(Debug, PartialEq)]
 pub struct Config {
     pub limits: Limits,
-    /// The mirrors of every request; those that mirror nothing are left out.
-    pub targets: Vec<Rc<Target>>,
+    mirrors: Mirrors,
+    /// For the nth mirror of a rule, the largest share that any rule gives it.
+    ceilings: Vec<Fraction>,
+    longest_timeout: Duration,
     /// What is legal but perhaps not meant, a line each.
     pub warnings: Vec<String>,
 }
@@ -55,6 +74,14 @@ pub struct Limits {
     pub mirrors: u32,
     /// Request-body bytes held, 0 to [`MAX_BYTES`].
     pub bytes: u64,
+}
+
+/// Which request has which mirrors.
+pub enum Mirrors {
+    /// Every request has these.
+    Every(Vec<Rc<Target>>),
+    /// The rule that a request belongs to tells.
+    ByRule(Routes<Vec<Rc<Target>>>),
 }
 
 /// Where one mirror sends which share of the requests, and what a copy may cost.
@@ -74,23 +101,107 @@ impl Config {
     pub fn parse(written: &[u8]) -> Result<Self, Error> {
         let document = decode(written)?;
         let root = Node::root(&document);
-        let fields = root.fields(&["requestMirror", "requestMirrorBudget", "maxBufferedBytes"])?;
-        let mut warnings = Vec::new();
-        let target = mirror(&fields.required("requestMirror")?, &mut warnings)?;
+        let fields = root.fields(&FIELDS)?;
+        let limits = Limits {
+            mirrors: fields.integer("requestMirrorBudget", 1..=MAX_BUDGET, DEFAULT_BUDGET)?,
+            bytes: fields.integer("maxBufferedBytes", 0..=MAX_BYTES, DEFAULT_BUFFERED_BYTES)?,
+        };
+        let cluster_domain = match fields.get("clusterDomain") {
+            Some(domain) => domain.dns_name()?,
+            None => DEFAULT_CLUSTER_DOMAIN,
+        };
+        let cluster_domain = cluster_domain.to_owned();
+        let mut context = Context { cluster_domain, warnings: Vec::new() };
+        let mirrors = mirrors(&root, &fields, &mut context)?;
+        let rules = mirrors.rules();
+        let timeouts = rules.iter().flat_map(|rule| rule.iter()).map(|target| target.timeout);
         Ok(Self {
-            limits: Limits {
-                mirrors: fields.integer("requestMirrorBudget", 1..=MAX_BUDGET, DEFAULT_BUDGET)?,
-                bytes: fields.integer("maxBufferedBytes", 0..=MAX_BYTES, DEFAULT_BUFFERED_BYTES)?,
-            },
-            targets: target.into_iter().map(Rc::new).collect(),
-            warnings,
+            limits,
+            ceilings: ceilings(&rules),
+            longest_timeout: timeouts.max().unwrap_or(DEFAULT_TIMEOUT),
+            warnings: context.warnings,
+            mirrors,
         })
     }
 
     /// The longest time that any mirror of this configuration may take.
     pub fn longest_timeout(&self) -> Duration {
-        let timeouts = self.targets.iter().map(|target| target.timeout);
-        timeouts.max().unwrap_or(DEFAULT_TIMEOUT)
+        self.longest_timeout
+    }
+
+    /// Whether a request with these draws may have to be mirrored, whatever it is. What this costs
+    /// does not grow with the number of rules.
+    pub fn may_mirror(&self, draws: &Draws) -> bool {
+        draws.pick(self.ceilings.iter().copied()).any(|picked| picked)
+    }
+
+    /// The mirrors that a request with these draws goes to.
+    pub fn targets(&self, draws: &Draws, head: &Head) -> Vec<Rc<Target>> {
+        let mirrors = match &self.mirrors {
+            Mirrors::Every(mirrors) => mirrors.as_slice(),
+            Mirrors::ByRule(routes) => routes.choose(head).map(Vec::as_slice).unwrap_or_default(),
+        };
+        let picked = draws.pick(mirrors.iter().map(|target| target.fraction));
+        mirrors
+            .iter()
+            .zip(picked)
+            .filter(|(_, picked)| *picked)
+            .map(|(t, _)| Rc::clone(t))
+            .collect()
+    }
+}
+
+impl Mirrors {
+    /// The mirrors of each rule.
+    fn rules(&self) -> Vec<&[Rc<Target>]> {
+        match self {
+            Self::Every(mirrors) => vec![mirrors],
+            Self::ByRule(routes) => routes.outcomes().map(Vec::as_slice).collect(),
+        }
+    }
+}
+
+/// For the nth mirror of a rule, the largest share that any of these rules gives it.
+fn ceilings(rules: &[&[Rc<Target>]]) -> Vec<Fraction> {
+    let mut ceilings: Vec<Fraction> = Vec::new();
+    for rule in rules {
+        for (n, target) in rule.iter().enumerate() {
+            match ceilings.get_mut(n) {
+                Some(ceiling) => *ceiling = target.fraction.max(*ceiling),
+                None => ceilings.push(target.fraction),
+            }
+        }
+    }
+    ceilings
+}
+
+/// Reads the mirrors in whichever form they are written.
+fn mirrors(root: &Node, fields: &Fields, context: &mut Context) -> Result<Mirrors, Error> {
+    let written = ["requestMirror", "httpRoutes", "grpcRoutes"].map(|key| fields.get(key));
+    match written {
+        [None, None, None] => {
+            Err(root.error("has neither requestMirror nor httpRoutes; it must have one"))
+        }
+        [Some(mirror), None, None] => {
+            let target = mirror::read(&mirror, None, context)?;
+            Ok(Mirrors::Every(target.into_iter().map(Rc::new).collect()))
+        }
+        [Some(_), ..] => {
+            Err(root.error("has both requestMirror and routes; it must have one of them"))
+        }
+        [None, ..] => {
+            let mut routes = Vec::new();
+            for (key, kind) in [("httpRoutes", Kind::Http), ("grpcRoutes", Kind::Grpc)] {
+                for manifest in fields.items(key)? {
+                    routes.push(manifest::route(&manifest, kind, context)?);
+                }
+            }
+            let rules = routes.iter().flat_map(|route| &route.rules);
+            if !routes.is_empty() && rules.into_iter().all(|rule| rule.outcome.is_empty()) {
+                context.warnings.push("no rule mirrors anything".to_owned());
+            }
+            Ok(Mirrors::ByRule(Routes::new(routes)))
+        }
     }
 }
 
@@ -102,55 +213,6 @@ fn decode(written: &[u8]) -> Result<Value, Error> {
     serde_json::from_slice(written).or_else(|not_json| {
         protobuf::decode_struct(written)
             .ok_or_else(|| Error::new("configuration", format!("not JSON: {not_json}")))
-    })
-}
-
-/// One `requestMirror` object; `None`, and a warning, if it mirrors nothing.
-fn mirror(at: &Node, warnings: &mut Vec<String>) -> Result<Option<Target>, Error> {
-    let fields = at.fields(&["cluster", "percent", "fraction", "timeout", "maxBodyBytes"])?;
-    let target = Target {
-        cluster: cluster(&fields)?,
-        fraction: share(&fields)?,
-        timeout: match fields.get("timeout") {
-            Some(timeout) => duration::parse(&timeout, MIN_TIMEOUT..=MAX_TIMEOUT)?,
-            None => DEFAULT_TIMEOUT,
-        },
-        max_body_bytes: fields.integer("maxBodyBytes", 0..=MAX_BYTES, DEFAULT_BODY_BYTES)?,
-    };
-    if target.fraction.is_zero() {
-        let why = match (fields.get("fraction"), fields.get("percent")) {
-            (None, None) => "has neither percent nor fraction",
-            _ => "has a share of zero",
-        };
-        warnings.push(format!("{} {why}: it mirrors nothing", at.path()));
-        return Ok(None);
-    }
-    Ok(Some(target))
-}
-
-fn cluster(fields: &Fields) -> Result<String, Error> {
-    let cluster = fields.required("cluster")?;
-    match cluster.text()? {
-        "" => Err(cluster.error("is empty; it must name an Envoy cluster")),
-        name => Ok(name.to_owned()),
-    }
-}
-
-/// The share of requests; both `fraction` and `percent` are checked, and `fraction` wins.
-fn share(fields: &Fields) -> Result<Fraction, Error> {
-    let percent = fields.integer("percent", 0..=100, 0)?;
-    let (numerator, denominator) = match fields.get("fraction") {
-        None => (percent, 100),
-        Some(fraction) => {
-            let parts = fraction.fields(&["numerator", "denominator"])?;
-            let numerator = parts.required("numerator")?.integer(0..=u32::MAX)?;
-            let denominator = parts.integer("denominator", 1..=u32::MAX, DEFAULT_DENOMINATOR)?;
-            (numerator, denominator)
-        }
-    };
-    Fraction::new(numerator, denominator).ok_or_else(|| {
-        let above = format!("numerator {numerator} is above denominator {denominator}");
-        fields.error("fraction", above)
     })
 }
 

@@ -2,17 +2,16 @@
 
 use std::rc::Rc;
 
-use fastrand::Rng;
-use log::{error, warn};
+use log::{debug, error, warn};
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{Action, ContextType};
 
 use crate::budget::Budget;
-use crate::config::{Config, Target};
+use crate::config::Config;
 use crate::host::{self, Envoy};
 use crate::mirror::Request;
 use crate::outbox::{CallId, Outbox};
-use crate::sampling::Dice;
+use crate::sampling::{Dice, Draws};
 use crate::stats::{Gauge, Meter};
 
 /// Tells the SDK how to make root contexts; they make the rest.
@@ -58,12 +57,16 @@ impl Mirroring {
         Self { config, dice: Dice::new(host::entropy()), outbox: Outbox::new(Envoy, budget) }
     }
 
-    /// The targets that this request is to be mirrored to. One draw for each, before anything else
-    /// is asked about the request: most are not selected, and for them this is all.
-    fn draw(&self) -> Vec<Rc<Target>> {
-        let mut rng: Rng = self.dice.for_request();
-        let targets = self.config.targets.iter();
-        targets.filter(|target| target.fraction.picks(rng.u64(..))).cloned().collect()
+    fn begin(&self, draws: &Draws, end_of_stream: bool) -> Request {
+        let Some(head) = host::request_headers() else {
+            debug!("a request without readable headers is not mirrored");
+            return Request::Passing;
+        };
+        let targets = self.config.targets(draws, &head);
+        if targets.is_empty() {
+            return Request::Passing;
+        }
+        Request::begin(&self.outbox, head, targets, end_of_stream)
     }
 }
 
@@ -148,10 +151,11 @@ impl HttpContext for Stream {
         #[cfg(feature = "trap")]
         host::trap_if_asked();
         if let Some(mirroring) = &self.mirroring {
-            let targets = mirroring.draw();
-            if !targets.is_empty() {
-                let head = host::request_headers();
-                self.request = Request::begin(&mirroring.outbox, head, targets, end_of_stream);
+            // Before anything is asked about the request: most are not picked, and for them this is
+            // all.
+            let draws = mirroring.dice.for_request();
+            if mirroring.config.may_mirror(&draws) {
+                self.request = mirroring.begin(&draws, end_of_stream);
             }
         }
         Action::Continue

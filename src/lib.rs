@@ -33,6 +33,7 @@ pub mod head;
 mod host;
 pub mod mirror;
 pub mod outbox;
+pub mod route;
 pub mod sampling;
 pub mod shadow;
 pub mod stats;

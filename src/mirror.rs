@@ -29,19 +29,15 @@ impl Request {
     /// A request that a draw has selected for these targets begins. `whole` if it has no body.
     pub fn begin<H: Host>(
         outbox: &Outbox<H>,
-        head: Option<Head>,
+        head: Head,
         targets: Vec<Rc<Target>>,
         whole: bool,
     ) -> Self {
-        if head.as_ref().is_some_and(Head::is_upgrade) {
+        if head.is_upgrade() {
             outbox.count(Counter::SkippedUpgrade, 1);
             return Self::Passing;
         }
         outbox.count(Counter::Selected, targets.len());
-        let Some(head) = head else {
-            outbox.count(Counter::DroppedRefused, targets.len());
-            return Self::Passing;
-        };
         let announced = head.content_length().unwrap_or(0);
         let mut collecting = Collecting { head, body: Vec::new(), hold: outbox.hold(), targets };
         collecting.drop_targets_below(outbox, announced);

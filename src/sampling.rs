@@ -8,7 +8,7 @@ use fastrand::Rng;
 ///
 /// Held as a threshold on 63 random bits, so that a draw is one comparison; the share is exact to
 /// within 2⁻⁶³.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fraction {
     threshold: u64,
 }
@@ -23,6 +23,18 @@ impl Fraction {
         let scaled = u128::from(numerator) << 63;
         let threshold = scaled.checked_div(u128::from(denominator))?;
         Some(Self { threshold: u64::try_from(threshold).ok()? })
+    }
+
+    /// The part of this share that falls to `weight` of `total`; nothing if the total is 0.
+    pub fn weighted(self, weight: u64, total: u64) -> Self {
+        let scaled = u128::from(self.threshold).saturating_mul(u128::from(weight));
+        let threshold = scaled.checked_div(u128::from(total)).and_then(|t| u64::try_from(t).ok());
+        Self { threshold: threshold.map_or(0, |threshold| threshold.min(self.threshold)) }
+    }
+
+    /// The share in percent, to be shown.
+    pub fn percent(self) -> f64 {
+        self.threshold as f64 / (1_u64 << 63) as f64 * 100.0
     }
 
     /// Whether no request is ever picked.
@@ -49,12 +61,28 @@ impl Dice {
         Self { state: Cell::new(entropy) }
     }
 
-    /// A fresh generator for one request.
-    pub fn for_request(&self) -> Rng {
+    /// What chance has in store for one request.
+    pub fn for_request(&self) -> Draws {
         let mut vm = Rng::with_seed(self.state.get());
         let request = vm.fork();
         self.state.set(vm.get_seed());
-        request
+        Draws { request }
+    }
+}
+
+/// One request's draws: the nth one decides on the nth mirror of whichever rule it belongs to.
+///
+/// They do not depend on the request, so they can be asked before anything is known about it: a
+/// request that no rule could pick is let go at once.
+pub struct Draws {
+    request: Rng,
+}
+
+impl Draws {
+    /// For each of these shares in turn, whether this request is among it. The same draws each time.
+    pub fn pick(&self, shares: impl Iterator<Item = Fraction>) -> impl Iterator<Item = bool> {
+        let mut rng = self.request.clone();
+        shares.map(move |share| share.picks(rng.u64(..)))
     }
 }
 
@@ -64,7 +92,8 @@ mod tests {
 
     fn picked(fraction: Fraction, draws: u32) -> f64 {
         let dice = Dice::new(42);
-        let hits = (0..draws).filter(|_| fraction.picks(dice.for_request().u64(..))).count();
+        let is_hit = |_: &u32| dice.for_request().pick([fraction].into_iter()).all(|picked| picked);
+        let hits = (0..draws).filter(is_hit).count();
         hits as f64
     }
 
@@ -104,13 +133,8 @@ mod tests {
         let half = Fraction::new(1, 2).unwrap();
         let dice = Dice::new(7);
         let draws = 100_000;
-        let both = (0..draws)
-            .filter(|_| {
-                let mut request = dice.for_request();
-                let (first, second) = (request.u64(..), request.u64(..));
-                half.picks(first) && half.picks(second)
-            })
-            .count();
+        let is_hit = |_: &i32| dice.for_request().pick([half; 2].into_iter()).all(|picked| picked);
+        let both = (0..draws).filter(is_hit).count();
         let sigma = (draws as f64 * 0.25 * 0.75).sqrt();
         assert!((both as f64 - draws as f64 / 4.0).abs() <= 3.0 * sigma);
     }

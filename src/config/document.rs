@@ -30,7 +30,8 @@ pub struct Node<'a> {
     path: String,
 }
 
-/// An object's fields, all of them known.
+/// An object's fields.
+#[derive(Clone)]
 pub struct Fields<'a> {
     object: &'a Map<String, Value>,
     path: String,
@@ -58,14 +59,46 @@ impl<'a> Node<'a> {
     /// The fields of an object of ours: one that is not `known` is refused, since a misspelt field
     /// would silently mirror nothing.
     pub fn fields(&self, known: &[&str]) -> Result<Fields<'a>, Error> {
-        let Value::Object(object) = self.value else {
-            return Err(self.error("is not an object"));
-        };
-        let fields = Fields { object, path: self.path.clone() };
-        match object.keys().find(|key| !known.contains(&key.as_str())) {
+        let fields = self.foreign_fields()?;
+        match fields.object.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(fields),
             Some(unknown) => Err(fields.error(unknown, suggestion(unknown, known))),
         }
+    }
+
+    /// The fields of an object of which we read some and leave the others to those they concern.
+    pub fn foreign_fields(&self) -> Result<Fields<'a>, Error> {
+        match self.value {
+            Value::Object(object) => Ok(Fields { object, path: self.path.clone() }),
+            _ => Err(self.error("is not an object")),
+        }
+    }
+
+    /// The items of a list.
+    pub fn items(&self) -> Result<impl Iterator<Item = Node<'a>> + use<'a>, Error> {
+        let Value::Array(items) = self.value else {
+            return Err(self.error("is not a list"));
+        };
+        let path = self.path.clone();
+        let node = move |(index, value)| Node { value, path: format!("{path}[{index}]") };
+        Ok(items.iter().enumerate().map(node))
+    }
+
+    /// The text, if it is one of these.
+    pub fn one_of(&self, known: &[&'static str]) -> Result<&'static str, Error> {
+        let text = self.text()?;
+        let found = known.iter().find(|name| **name == text);
+        found.copied().ok_or_else(|| self.error(format!("is not one of {}", known.join(", "))))
+    }
+
+    /// Text of labels, as in the names of Kubernetes objects and domains.
+    pub fn dns_name(&self) -> Result<&'a str, Error> {
+        let name = self.text()?;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+        if name.is_empty() || !name.chars().all(fits) {
+            return Err(self.error("is not a name of lower-case letters, digits, - and ."));
+        }
+        Ok(name)
     }
 
     pub fn text(&self) -> Result<&'a str, Error> {
@@ -99,6 +132,11 @@ impl<'a> Fields<'a> {
     pub fn get(&self, key: &str) -> Option<Node<'a>> {
         let value = self.object.get(key).filter(|value| !value.is_null())?;
         Some(Node { value, path: self.path_of(key) })
+    }
+
+    /// The items of a list, none if it is absent.
+    pub fn items(&self, key: &str) -> Result<Vec<Node<'a>>, Error> {
+        self.get(key).map_or(Ok(Vec::new()), |list| Ok(list.items()?.collect()))
     }
 
     pub fn required(&self, key: &str) -> Result<Node<'a>, Error> {

@@ -4,10 +4,19 @@ fn parse(json: &str) -> Result<Config, String> {
     Config::parse(json.as_bytes()).map_err(|error| error.to_string())
 }
 
+/// What is wrong with a configuration.
+fn wrong(json: &str) -> String {
+    parse(json).err().unwrap_or_else(|| panic!("{json} was taken"))
+}
+
 /// The one target of a configuration with this mirror.
 fn mirror(json: &str) -> Target {
     let config = parse(&format!(r#"{{"requestMirror": {{"cluster": "shadow", {json}}}}}"#));
-    let mut targets = config.unwrap().targets;
+    only_target(config.unwrap())
+}
+
+fn only_target(config: Config) -> Target {
+    let Mirrors::Every(mut targets) = config.mirrors else { panic!("not the short form") };
     Rc::into_inner(targets.remove(0)).unwrap()
 }
 
@@ -25,8 +34,8 @@ fn what_is_absent_has_the_documented_default() {
         timeout: Duration::from_millis(100),
         max_body_bytes: 1_048_576,
     };
-    assert_eq!(*config.targets[0], expected);
     assert!(config.warnings.is_empty());
+    assert_eq!(only_target(config), expected);
 }
 
 #[test]
@@ -36,7 +45,8 @@ fn what_is_written_is_used() {
     let config = parse(config).unwrap();
     assert_eq!(config.limits, Limits { mirrors: 8, bytes: 1000 });
     assert_eq!(config.longest_timeout(), Duration::from_secs(90));
-    assert_eq!((config.targets[0].cluster.as_str(), config.targets[0].max_body_bytes), ("a|b", 0));
+    let target = only_target(config);
+    assert_eq!((target.cluster.as_str(), target.max_body_bytes), ("a|b", 0));
 }
 
 #[test]
@@ -64,7 +74,7 @@ fn a_mirror_without_a_share_or_with_none_mirrors_nothing_and_says_so() {
         ),
     ] {
         let config = parse(&format!(r#"{{"requestMirror": {{"cluster": "s"{share}}}}}"#)).unwrap();
-        assert_eq!((config.targets.len(), config.warnings), (0, vec![why.to_owned()]));
+        assert_eq!((config.ceilings, config.warnings), (vec![], vec![why.to_owned()]));
     }
 }
 
@@ -74,25 +84,29 @@ fn a_struct_says_the_same_as_json() {
     let wire = b"\x0a\x3e\x0a\x0drequestMirror\x12\x2d\x2a\x2b\
         \x0a\x13\x0a\x07cluster\x12\x08\x1a\x06shadow\
         \x0a\x14\x0a\x07percent\x12\x09\x11\0\0\0\0\0\0\x14\x40";
-    let json = parse("\n{\"requestMirror\": {\"cluster\": \"shadow\", \"percent\": 5}}");
-    assert_eq!(Config::parse(wire).map_err(|error| error.to_string()), json);
+    let json = parse("\n{\"requestMirror\": {\"cluster\": \"shadow\", \"percent\": 5}}").unwrap();
+    assert_eq!(only_target(Config::parse(wire).unwrap()), only_target(json));
 }
 
 #[test]
 fn an_error_names_the_place_the_value_and_the_rule() {
     for (json, expected) in [
-        ("", "requestMirror: is missing"),
+        ("", "configuration: has neither requestMirror nor httpRoutes; it must have one"),
         ("{", "configuration: not JSON: EOF while parsing an object at line 1 column 1"),
         ("[]", "configuration: is not an object"),
         ("5", "configuration: 5 is not an object"),
-        ("{}", "requestMirror: is missing"),
+        ("{}", "configuration: has neither requestMirror nor httpRoutes; it must have one"),
         (r#"{"requestMirror": "shadow"}"#, r#"requestMirror: "shadow" is not an object"#),
         (r#"{"requestmirror": {}}"#, "requestmirror: unknown field; did you mean requestMirror?"),
         (
             r#"{"mirror": {}}"#,
-            "mirror: unknown field; known are requestMirror, requestMirrorBudget, maxBufferedBytes",
+            "mirror: unknown field; known are requestMirror, httpRoutes, grpcRoutes, \
+             requestMirrorBudget, maxBufferedBytes, clusterDomain",
         ),
-        (r#"{"requestMirror": {}}"#, "requestMirror.cluster: is missing"),
+        (
+            r#"{"requestMirror": {}}"#,
+            "requestMirror: has neither cluster nor backendRef; it must have one",
+        ),
         (
             r#"{"requestMirror": {"cluster": ""}}"#,
             r#"requestMirror.cluster: "" is empty; it must name an Envoy cluster"#,
@@ -163,6 +177,6 @@ fn an_error_names_the_place_the_value_and_the_rule() {
             r#"maxBufferedBytes: "64Mi" is not a whole number in 0..=268435456"#,
         ),
     ] {
-        assert_eq!(parse(json).unwrap_err(), expected);
+        assert_eq!(wrong(json), expected);
     }
 }

@@ -121,11 +121,3 @@ fn a_tunnel_is_skipped_and_not_selected() {
     assert!(matches!(request, Request::Passing));
     assert_eq!((host.counted("skipped.upgrade"), host.counted("selected")), (1, 0));
 }
-
-#[test]
-fn a_request_whose_headers_cannot_be_read_is_refused() {
-    let (outbox, host) = outbox();
-    let request = Request::begin(&outbox, None, vec![target("shadow", 0)], true);
-    assert!(matches!(request, Request::Passing));
-    assert_eq!((host.counted("selected"), host.counted("dropped.refused")), (1, 1));
-}

@@ -1,0 +1,144 @@
+//! Which rule a request belongs to, as the Gateway API says.
+//!
+//! First the hostname: the routes of the most specific one that matches are the candidates, and no
+//! others. Among the matches of all their rules the most specific one wins; the candidates are kept
+//! in that order, so that the first that matches is it.
+
+mod hostname;
+mod matching;
+mod request;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::head::Head;
+pub use hostname::Hostname;
+pub use matching::{Condition, Match, PathMatch, Value, whole};
+use request::Request;
+
+/// A route: its rules hold for these hostnames.
+pub struct Route<T> {
+    /// None for all.
+    pub hostnames: Vec<Hostname>,
+    pub rules: Vec<Rule<T>>,
+    pub seniority: Seniority,
+}
+
+/// A rule: it holds for a request that one of the matches fits.
+pub struct Rule<T> {
+    pub matches: Vec<Match>,
+    /// What choosing this rule means.
+    pub outcome: T,
+}
+
+/// Which of two routes goes first where their matches are equally specific: the older one, then the
+/// one whose name comes first. A route that does not say goes last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seniority {
+    /// `metadata.creationTimestamp`, which Kubernetes writes in UTC and to the second.
+    pub created: Option<String>,
+    /// `namespace/name`.
+    pub name: Option<String>,
+}
+
+/// All rules of all routes, by hostname.
+pub struct Routes<T> {
+    exact: BTreeMap<String, Vec<Rc<Candidate<T>>>>,
+    /// By what follows the asterisk, from the dot on.
+    wildcard: BTreeMap<String, Vec<Rc<Candidate<T>>>>,
+    any: Vec<Rc<Candidate<T>>>,
+}
+
+/// One match of one rule.
+struct Candidate<T> {
+    fits: Match,
+    seniority: Rc<Seniority>,
+    outcome: Rc<T>,
+}
+
+impl<T> Routes<T> {
+    pub fn new(routes: Vec<Route<T>>) -> Self {
+        let mut all = Self { exact: BTreeMap::new(), wildcard: BTreeMap::new(), any: Vec::new() };
+        for route in routes {
+            let seniority = Rc::new(route.seniority);
+            let candidates: Vec<_> = route
+                .rules
+                .into_iter()
+                .flat_map(|rule| {
+                    let outcome = Rc::new(rule.outcome);
+                    let seniority = Rc::clone(&seniority);
+                    rule.matches.into_iter().map(move |fits| {
+                        let (seniority, outcome) = (Rc::clone(&seniority), Rc::clone(&outcome));
+                        Rc::new(Candidate { fits, seniority, outcome })
+                    })
+                })
+                .collect();
+            if route.hostnames.is_empty() {
+                all.any.extend(candidates.iter().cloned());
+            }
+            for hostname in route.hostnames {
+                let group = match hostname {
+                    Hostname::Exact(name) => all.exact.entry(name),
+                    Hostname::Wildcard(suffix) => all.wildcard.entry(suffix),
+                };
+                group.or_default().extend(candidates.iter().cloned());
+            }
+        }
+        let groups = all.exact.values_mut().chain(all.wildcard.values_mut());
+        groups.chain([&mut all.any]).for_each(|group| group.sort_by(|a, b| a.before(b)));
+        all
+    }
+
+    /// What each rule means, some more than once.
+    pub fn outcomes(&self) -> impl Iterator<Item = &T> {
+        let groups = self.exact.values().chain(self.wildcard.values()).chain([&self.any]);
+        groups.flatten().map(|candidate| candidate.outcome.as_ref())
+    }
+
+    /// What the rule that this request belongs to means, if it belongs to one.
+    pub fn choose(&self, head: &Head) -> Option<&T> {
+        let request = Request::new(head)?;
+        let candidates = self.candidates(&request.host);
+        let chosen = candidates.iter().find(|candidate| candidate.fits.accepts(&request))?;
+        Some(&chosen.outcome)
+    }
+
+    /// The candidates of the most specific hostname that matches.
+    fn candidates(&self, host: &str) -> &[Rc<Candidate<T>>] {
+        let exact = self.exact.get(host);
+        let wildcard = || {
+            let mut suffixes = host.match_indices('.').filter_map(|(dot, _)| host.get(dot..));
+            suffixes.find_map(|suffix| self.wildcard.get(suffix))
+        };
+        exact.or_else(wildcard).unwrap_or(&self.any)
+    }
+}
+
+impl<T> Candidate<T> {
+    /// Less if this one is asked before the other. Of equals, which a stable sort leaves in their
+    /// order, the first in the list is asked first.
+    fn before(&self, other: &Self) -> Ordering {
+        let rank = |candidate: &Self| Reverse(candidate.fits.rank());
+        rank(self).cmp(&rank(other)).then_with(|| self.seniority.cmp(&other.seniority))
+    }
+}
+
+impl Ord for Seniority {
+    fn cmp(&self, other: &Self) -> Ordering {
+        fn known_first(a: &Option<String>, b: &Option<String>) -> Ordering {
+            a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b))
+        }
+        known_first(&self.created, &other.created)
+            .then_with(|| known_first(&self.name, &other.name))
+    }
+}
+
+impl PartialOrd for Seniority {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests;
