@@ -8,6 +8,7 @@ mod duration;
 mod manifest;
 mod mirror;
 mod protobuf;
+mod words;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -97,30 +98,38 @@ pub struct Target {
 }
 
 impl Config {
-    /// Reads the plugin configuration as Envoy hands it over.
-    pub fn parse(written: &[u8]) -> Result<Self, Error> {
+    /// Reads the plugin configuration as Envoy hands it over. `Err` lists what is wrong with it.
+    pub fn parse(written: &[u8]) -> Result<Self, Vec<Error>> {
+        let mut context = Context::default();
+        let read = Self::read(written, &mut context);
+        match context.keep(read) {
+            Some(config) if context.errors.is_empty() => {
+                Ok(Self { warnings: context.warnings, ..config })
+            }
+            _ => Err(context.errors),
+        }
+    }
+
+    fn read(written: &[u8], context: &mut Context) -> Result<Self, Error> {
         let document = decode(written)?;
         let root = Node::root(&document);
         let fields = root.fields(&FIELDS)?;
+        if let Some(domain) = fields.get("clusterDomain") {
+            context.cluster_domain = domain.dns_name()?.to_owned();
+        }
+        let mirrors = mirrors(&root, &fields, context)?;
         let limits = Limits {
             mirrors: fields.integer("requestMirrorBudget", 1..=MAX_BUDGET, DEFAULT_BUDGET)?,
             bytes: fields.integer("maxBufferedBytes", 0..=MAX_BYTES, DEFAULT_BUFFERED_BYTES)?,
         };
-        let cluster_domain = match fields.get("clusterDomain") {
-            Some(domain) => domain.dns_name()?,
-            None => DEFAULT_CLUSTER_DOMAIN,
-        };
-        let cluster_domain = cluster_domain.to_owned();
-        let mut context = Context { cluster_domain, warnings: Vec::new() };
-        let mirrors = mirrors(&root, &fields, &mut context)?;
         let rules = mirrors.rules();
         let timeouts = rules.iter().flat_map(|rule| rule.iter()).map(|target| target.timeout);
         Ok(Self {
             limits,
             ceilings: ceilings(&rules),
             longest_timeout: timeouts.max().unwrap_or(DEFAULT_TIMEOUT),
-            warnings: context.warnings,
             mirrors,
+            warnings: Vec::new(),
         })
     }
 
@@ -156,7 +165,7 @@ impl Mirrors {
     fn rules(&self) -> Vec<&[Rc<Target>]> {
         match self {
             Self::Every(mirrors) => vec![mirrors],
-            Self::ByRule(routes) => routes.outcomes().map(Vec::as_slice).collect(),
+            Self::ByRule(routes) => routes.iter().map(|(_, _, rule)| rule.as_slice()).collect(),
         }
     }
 }
@@ -193,7 +202,8 @@ fn mirrors(root: &Node, fields: &Fields, context: &mut Context) -> Result<Mirror
             let mut routes = Vec::new();
             for (key, kind) in [("httpRoutes", Kind::Http), ("grpcRoutes", Kind::Grpc)] {
                 for manifest in fields.items(key)? {
-                    routes.push(manifest::route(&manifest, kind, context)?);
+                    let route = manifest::route(&manifest, kind, context);
+                    routes.extend(context.keep(route));
                 }
             }
             let rules = routes.iter().flat_map(|route| &route.rules);

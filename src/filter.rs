@@ -100,8 +100,10 @@ impl RootContext for Root {
                 *self = Self::Mirroring(Rc::new(Mirroring::new(config)));
                 true
             }
-            Err(wrong) => {
-                error!("configuration rejected, nothing is mirrored: {wrong}");
+            Err(errors) => {
+                for wrong in errors {
+                    error!("configuration rejected, nothing is mirrored: {wrong}");
+                }
                 *self = Self::Rejected;
                 self.on_tick();
                 host::tick_every(crate::outbox::HOUSEKEEPING);

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use crate::head::Head;
 pub use hostname::Hostname;
-pub use matching::{Condition, Match, PathMatch, Value, whole};
+pub use matching::{Condition, Match, PathMatch, Pattern, Value};
 use request::Request;
 
 /// A route: its rules hold for these hostnames.
@@ -90,10 +90,15 @@ impl<T> Routes<T> {
         all
     }
 
-    /// What each rule means, some more than once.
-    pub fn outcomes(&self) -> impl Iterator<Item = &T> {
-        let groups = self.exact.values().chain(self.wildcard.values()).chain([&self.any]);
-        groups.flatten().map(|candidate| candidate.outcome.as_ref())
+    /// Hostname, match and outcome of every rule, by hostname and in the order in which they are
+    /// asked. One that holds for several hostnames comes several times.
+    pub fn iter(&self) -> impl Iterator<Item = (String, &Match, &T)> {
+        let exact = self.exact.iter().map(|(name, group)| (name.clone(), group));
+        let wildcard = self.wildcard.iter().map(|(suffix, group)| (format!("*{suffix}"), group));
+        let groups = exact.chain(wildcard).chain([("*".to_owned(), &self.any)]);
+        groups.flat_map(|(host, group)| {
+            group.iter().map(move |it| (host.clone(), &it.fits, it.outcome.as_ref()))
+        })
     }
 
     /// What the rule that this request belongs to means, if it belongs to one.

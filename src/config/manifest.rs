@@ -39,13 +39,14 @@ pub fn route(at: &Node, kind: Kind, context: &mut Context) -> Result<Route<Mirro
     let text = |key| meta(key).map(|node| node.text()).transpose();
     let (namespace, name, created) =
         (text("namespace")?, text("name")?, text("creationTimestamp")?);
-    let rules = spec.items("rules")?;
+    let mut rules = Vec::new();
+    for at in spec.items("rules")? {
+        let rule = rule(&at, kind, namespace, context);
+        rules.extend(context.keep(rule));
+    }
     Ok(Route {
         hostnames: spec.items("hostnames")?.iter().map(hostname).collect::<Result<_, _>>()?,
-        rules: rules
-            .iter()
-            .map(|at| rule(at, kind, namespace, context))
-            .collect::<Result<_, _>>()?,
+        rules,
         seniority: Seniority {
             created: created.map(str::to_owned),
             name: name.map(|name| format!("{}/{name}", namespace.unwrap_or("default"))),
@@ -76,7 +77,8 @@ fn rule(
     let fields = at.foreign_fields()?;
     let mut outcome = Vec::new();
     for mirror in mirrors(&fields)? {
-        outcome.extend(mirror::read(&mirror, namespace, context)?.map(Rc::new));
+        let target = mirror::read(&mirror, namespace, context);
+        outcome.extend(context.keep(target).flatten().map(Rc::new));
     }
     // A filter of one backend is for the requests that go there. Which one Envoy will choose is not
     // known yet, so that backend's share of the rule's requests is mirrored, whichever they are.
@@ -87,8 +89,8 @@ fn rule(
     let total = weights.iter().fold(0, |sum: u64, weight| sum.saturating_add(*weight));
     for (backend, weight) in backends.iter().zip(weights) {
         for mirror in mirrors(backend)? {
-            let target = mirror::read(&mirror, namespace, context)?;
-            outcome.extend(target.map(|mut target| {
+            let target = mirror::read(&mirror, namespace, context);
+            outcome.extend(context.keep(target).flatten().map(|mut target| {
                 target.fraction = target.fraction.weighted(weight, total);
                 Rc::new(target)
             }));

@@ -2,16 +2,31 @@
 
 use super::document::{Error, Fields, Node};
 use super::{
-    DEFAULT_BODY_BYTES, DEFAULT_DENOMINATOR, DEFAULT_TIMEOUT, MAX_BYTES, MAX_TIMEOUT, MIN_TIMEOUT,
-    Target, duration,
+    DEFAULT_BODY_BYTES, DEFAULT_CLUSTER_DOMAIN, DEFAULT_DENOMINATOR, DEFAULT_TIMEOUT, MAX_BYTES,
+    MAX_TIMEOUT, MIN_TIMEOUT, Target, duration,
 };
 use crate::sampling::Fraction;
 
-/// What reading a mirror needs to know, and where it leaves its warnings.
+/// What reading a configuration needs to know, and where it leaves what it finds.
 pub struct Context {
     /// The domain of Kubernetes services.
     pub cluster_domain: String,
     pub warnings: Vec<String>,
+    pub errors: Vec<Error>,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        let cluster_domain = DEFAULT_CLUSTER_DOMAIN.to_owned();
+        Self { cluster_domain, warnings: Vec::new(), errors: Vec::new() }
+    }
+}
+
+impl Context {
+    /// What was read, if it could be. An error does not end the reading, so that all are found.
+    pub fn keep<T>(&mut self, read: Result<T, Error>) -> Option<T> {
+        read.map_err(|error| self.errors.push(error)).ok()
+    }
 }
 
 /// Reads one mirror; `None`, and a warning, if it mirrors nothing. `namespace` is that of the route

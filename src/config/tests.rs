@@ -1,7 +1,11 @@
 use super::*;
 
 fn parse(json: &str) -> Result<Config, String> {
-    Config::parse(json.as_bytes()).map_err(|error| error.to_string())
+    Config::parse(json.as_bytes()).map_err(|errors| lines(&errors))
+}
+
+fn lines(errors: &[Error]) -> String {
+    errors.iter().map(Error::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// What is wrong with a configuration.
@@ -179,4 +183,51 @@ fn an_error_names_the_place_the_value_and_the_rule() {
     ] {
         assert_eq!(wrong(json), expected);
     }
+}
+
+#[test]
+fn all_that_is_wrong_is_found_at_once() {
+    let json = r#"{"requestMirrorBudget": 0, "httpRoutes": [
+        {"kind": "Service"},
+        {"rules": [{"filters": [
+            {"type": "RequestMirror", "requestMirror": {"cluster": "s", "percent": 101}},
+            {"type": "RequestMirror", "requestMirror": {"cluster": ""}}
+        ]}, {"matches": [{"method": "get"}]}]}
+    ]}"#;
+    let errors = wrong(json);
+    let places: Vec<_> = errors.lines().map(|line| line.split(": ").next().unwrap()).collect();
+    let expected = [
+        "httpRoutes[0].kind",
+        "httpRoutes[1].rules[0].filters[0].requestMirror.percent",
+        "httpRoutes[1].rules[0].filters[1].requestMirror.cluster",
+        "httpRoutes[1].rules[1].matches[0].method",
+        "requestMirrorBudget",
+    ];
+    assert_eq!(places, expected);
+}
+
+#[test]
+fn a_configuration_can_be_said_in_words() {
+    let short = parse(r#"{"requestMirror": {"cluster": "shadow", "percent": 5}}"#).unwrap();
+    let expected =
+        "every request: 5 % to shadow, each within 100ms, bodies of up to 1048576 bytes\n";
+    assert_eq!(short.to_string(), expected);
+    let routes = parse(
+        r#"{"httpRoutes": [{"hostnames": ["a.test", "*.b.test"], "rules": [
+            {"matches": [{"path": {"value": "/api"}, "method": "GET"}, {"path": {"type": "Exact", "value": "/x"},
+                "headers": [{"name": "V", "value": "1"}], "queryParams": [{"name": "q", "type": "RegularExpression", "value": "[0-9]"}]}],
+             "filters": [{"type": "RequestMirror", "requestMirror": {"cluster": "s", "timeout": "1s", "maxBodyBytes": 0,
+                "fraction": {"numerator": 1, "denominator": 3000}}}]}]},
+            {"rules": [{"matches": [{"path": {"type": "RegularExpression", "value": "/r.*"}}, {}]}]}]}"#,
+    );
+    let mirrored = "0.0333333 % to s, each within 1s, bodies of up to 0 bytes";
+    let expected = format!(
+        "a.test/x, header v=1, query q like [0-9]: {mirrored}\n\
+         a.test/api/…, GET: {mirrored}\n\
+         *.b.test/x, header v=1, query q like [0-9]: {mirrored}\n\
+         *.b.test/api/…, GET: {mirrored}\n\
+         * with a path like /r.*: not mirrored\n\
+         */…: not mirrored\n"
+    );
+    assert_eq!(routes.unwrap().to_string(), expected);
 }

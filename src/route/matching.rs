@@ -1,6 +1,6 @@
 //! One match of a rule: the conditions that a request must meet, all of them.
 
-use std::borrow::Cow;
+use std::fmt;
 
 use regex_lite::Regex;
 
@@ -21,8 +21,7 @@ pub struct Match {
 #[derive(Debug)]
 pub enum PathMatch {
     Exact(String),
-    /// The whole path; see [`Value::regex`].
-    Regex(Regex),
+    Regex(Pattern),
     /// The path's first elements, without a slash at the end: `/api` is the prefix of `/api` and of
     /// `/api/x`, and not of `/apix`. Empty for every path.
     Prefix(String),
@@ -40,10 +39,16 @@ pub struct Condition {
 #[derive(Debug)]
 pub enum Value {
     Exact(String),
-    /// The whole value; see [`Value::regex`].
-    Regex(Regex),
+    Regex(Pattern),
     /// The value's beginning.
     Prefix(String),
+}
+
+/// A regular expression that must fit a whole value, not a part of it.
+#[derive(Debug)]
+pub struct Pattern {
+    written: String,
+    regex: Regex,
 }
 
 /// How specific a match is; the greater goes first.
@@ -83,7 +88,7 @@ impl Match {
             path: match &self.path {
                 PathMatch::Suffix(suffix) => (PathKind::Suffix, suffix.len()),
                 PathMatch::Prefix(prefix) => (PathKind::Prefix, prefix.len()),
-                PathMatch::Regex(regex) => (PathKind::Regex, regex.as_str().len()),
+                PathMatch::Regex(pattern) => (PathKind::Regex, pattern.written.len()),
                 PathMatch::Exact(path) => (PathKind::Exact, path.len()),
             },
             has_method: self.method.is_some(),
@@ -93,11 +98,39 @@ impl Match {
     }
 }
 
+/// The conditions in words, such as `/api/… and GET`, to follow a hostname.
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            PathMatch::Exact(path) => write!(f, "{path}")?,
+            PathMatch::Regex(Pattern { written, .. }) => write!(f, " with a path like {written}")?,
+            PathMatch::Prefix(prefix) => write!(f, "{prefix}/…")?,
+            PathMatch::Suffix(method) => write!(f, "/…{method}")?,
+        }
+        if let Some(method) = &self.method {
+            write!(f, ", {method}")?;
+        }
+        self.headers.iter().try_for_each(|condition| write!(f, ", header {condition}"))?;
+        self.query_params.iter().try_for_each(|condition| write!(f, ", query {condition}"))
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.value {
+            Value::Exact(value) => write!(f, "{name}={value}"),
+            Value::Regex(Pattern { written, .. }) => write!(f, "{name} like {written}"),
+            Value::Prefix(prefix) => write!(f, "{name}={prefix}…"),
+        }
+    }
+}
+
 impl PathMatch {
     fn accepts(&self, path: &[u8]) -> bool {
         match self {
             Self::Exact(exact) => path == exact.as_bytes(),
-            Self::Regex(regex) => regex.is_match(&text(path)),
+            Self::Regex(pattern) => pattern.accepts(path),
             Self::Prefix(prefix) => match path.strip_prefix(prefix.as_bytes()) {
                 Some(rest) => rest.first().is_none_or(|byte| *byte == b'/'),
                 None => false,
@@ -107,24 +140,27 @@ impl PathMatch {
     }
 }
 
+impl Pattern {
+    /// `Err` says what is wrong with the expression.
+    pub fn parse(written: &str) -> Result<Self, regex_lite::Error> {
+        // On its own first: one such as `a)|(b` would make sense between the parentheses alone.
+        Regex::new(written)?;
+        let regex = Regex::new(&format!(r"\A(?:{written})\z"))?;
+        Ok(Self { written: written.to_owned(), regex })
+    }
+
+    /// Bytes that are not UTF-8 are the replacement character to it.
+    fn accepts(&self, value: &[u8]) -> bool {
+        self.regex.is_match(&String::from_utf8_lossy(value))
+    }
+}
+
 impl Value {
     fn accepts(&self, value: &[u8]) -> bool {
         match self {
             Self::Exact(exact) => value == exact.as_bytes(),
-            Self::Regex(regex) => regex.is_match(&text(value)),
+            Self::Regex(pattern) => pattern.accepts(value),
             Self::Prefix(prefix) => value.starts_with(prefix.as_bytes()),
         }
     }
-}
-
-/// A regular expression that must fit a whole value. `Err` says what is wrong with it.
-pub fn whole(pattern: &str) -> Result<Regex, regex_lite::Error> {
-    // On its own first: one such as `a)|(b` would make sense between the parentheses below alone.
-    Regex::new(pattern)?;
-    Regex::new(&format!(r"\A(?:{pattern})\z"))
-}
-
-/// Bytes as a regular expression sees them; those that are not UTF-8 are the replacement character.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
 }

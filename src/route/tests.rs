@@ -169,7 +169,7 @@ impl Plain {
             path: match self.path {
                 ("exact", path) => PathMatch::Exact(path.to_owned()),
                 ("prefix", path) => PathMatch::Prefix(path.trim_end_matches('/').to_owned()),
-                (_, pattern) => PathMatch::Regex(whole(pattern).unwrap()),
+                (_, pattern) => PathMatch::Regex(Pattern::parse(pattern).unwrap()),
             },
             method: self.method.map(str::to_owned),
             headers: conditions(&self.headers),

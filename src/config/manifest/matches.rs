@@ -5,7 +5,7 @@
 
 use super::Kind;
 use crate::config::document::{Error, Fields, Node};
-use crate::route::{Condition, Match, PathMatch, Value, whole};
+use crate::route::{Condition, Match, PathMatch, Pattern, Value};
 
 const EXACT: &str = "Exact";
 const PREFIX: &str = "PathPrefix";
@@ -151,6 +151,7 @@ fn kind_of_value(fields: &Fields, known: &[&'static str]) -> Result<&'static str
     fields.get("type").map_or(Ok(default), |kind| kind.one_of(known))
 }
 
-fn regex(at: &Node, pattern: &str) -> Result<regex_lite::Regex, Error> {
-    whole(pattern).map_err(|wrong| at.error(format!("is not a regular expression: {wrong}")))
+fn regex(at: &Node, pattern: &str) -> Result<Pattern, Error> {
+    Pattern::parse(pattern)
+        .map_err(|wrong| at.error(format!("is not a regular expression: {wrong}")))
 }

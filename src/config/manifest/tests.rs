@@ -26,7 +26,7 @@ fn draws() -> Draws {
 }
 
 fn config(written: &Value) -> Result<Config, String> {
-    Config::parse(written.to_string().as_bytes()).map_err(|error| error.to_string())
+    Config::parse(written.to_string().as_bytes()).map_err(|errors| errors[0].to_string())
 }
 
 /// The clusters that requests of a configuration go to, all mirrors of it being for all requests.
