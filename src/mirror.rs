@@ -115,10 +115,7 @@ impl Collecting {
     fn drop_targets_below<H: Host>(&mut self, outbox: &Outbox<H>, length: u64) {
         let before = self.targets.len();
         self.targets.retain(|target| target.max_body_bytes >= length);
-        let dropped = before.saturating_sub(self.targets.len());
-        if dropped > 0 {
-            outbox.count(Counter::DroppedBodyTooLarge, dropped);
-        }
+        outbox.count(Counter::DroppedBodyTooLarge, before.saturating_sub(self.targets.len()));
     }
 
     fn drop_all<H: Host>(&mut self, outbox: &Outbox<H>, why: Counter) {

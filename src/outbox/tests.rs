@@ -72,6 +72,18 @@ fn what_the_budget_has_no_permit_for_is_dropped() {
 }
 
 #[test]
+fn a_burst_is_sent_in_batches_so_that_primary_requests_come_between() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 1000);
+    push(&outbox, 2 * BATCH + 1);
+    for (sent, period) in [(BATCH, SOON), (2 * BATCH, SOON), (2 * BATCH + 1, HOUSEKEEPING)] {
+        outbox.tick();
+        assert_eq!((host.calls.borrow().len(), host.period.get()), (sent, period));
+    }
+    assert_eq!(host.counted("dropped.budget"), 0);
+}
+
+#[test]
 fn a_stalled_tick_lets_no_more_queue_up_than_the_budget_could_send() {
     let host = FakeHost::default();
     let outbox = outbox(&host, 1, 3);
