@@ -208,7 +208,7 @@ fn mirrors(root: &Node, fields: &Fields, context: &mut Context) -> Result<Mirror
             }
             let rules = routes.iter().flat_map(|route| &route.rules);
             if !routes.is_empty() && rules.into_iter().all(|rule| rule.outcome.is_empty()) {
-                context.warnings.push("no rule mirrors anything".to_owned());
+                context.warnings.push("configuration: no rule mirrors anything".to_owned());
             }
             Ok(Mirrors::ByRule(Routes::new(routes)))
         }

@@ -36,9 +36,9 @@ pub fn route(at: &Node, kind: Kind, context: &mut Context) -> Result<Route<Mirro
     let spec = object.get("spec").map_or(Ok(object.clone()), |spec| spec.foreign_fields())?;
     let metadata = object.get("metadata").map(|metadata| metadata.foreign_fields()).transpose()?;
     let meta = |key| metadata.as_ref().and_then(|metadata: &Fields| metadata.get(key));
-    let text = |key| meta(key).map(|node| node.text()).transpose();
-    let (namespace, name, created) =
-        (text("namespace")?, text("name")?, text("creationTimestamp")?);
+    let namespace = meta("namespace").map(|at| at.dns_name()).transpose()?;
+    let name = meta("name").map(|at| at.text()).transpose()?;
+    let created = meta("creationTimestamp").map(|at| at.text()).transpose()?;
     let mut rules = Vec::new();
     for at in spec.items("rules")? {
         let rule = rule(&at, kind, namespace, context);

@@ -52,7 +52,7 @@ pub fn read(
             (None, None) => "has neither percent nor fraction",
             _ => "has a share of zero",
         };
-        context.warnings.push(format!("{} {why}: it mirrors nothing", at.path()));
+        context.warnings.push(format!("{}: {why}, so it mirrors nothing", at.path()));
         return Ok(None);
     }
     Ok(Some(target))

@@ -70,11 +70,11 @@ fn fraction_wins_over_percent() {
 #[test]
 fn a_mirror_without_a_share_or_with_none_mirrors_nothing_and_says_so() {
     for (share, why) in [
-        ("", "requestMirror has neither percent nor fraction: it mirrors nothing"),
-        (r#", "percent": 0"#, "requestMirror has a share of zero: it mirrors nothing"),
+        ("", "requestMirror: has neither percent nor fraction, so it mirrors nothing"),
+        (r#", "percent": 0"#, "requestMirror: has a share of zero, so it mirrors nothing"),
         (
             r#", "percent": 9, "fraction": {"numerator": 0}"#,
-            "requestMirror has a share of zero: it mirrors nothing",
+            "requestMirror: has a share of zero, so it mirrors nothing",
         ),
     ] {
         let config = parse(&format!(r#"{{"requestMirror": {{"cluster": "s"{share}}}}}"#)).unwrap();
@@ -220,7 +220,7 @@ fn a_configuration_can_be_said_in_words() {
                 "fraction": {"numerator": 1, "denominator": 3000}}}]}]},
             {"rules": [{"matches": [{"path": {"type": "RegularExpression", "value": "/r.*"}}, {}]}]}]}"#,
     );
-    let mirrored = "0.0333333 % to s, each within 1s, bodies of up to 0 bytes";
+    let mirrored = "0.0333333333 % to s, each within 1s, bodies of up to 0 bytes";
     let expected = format!(
         "a.test/x, header v=1, query q like [0-9]: {mirrored}\n\
          a.test/api/…, GET: {mirrored}\n\

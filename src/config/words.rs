@@ -25,7 +25,7 @@ impl fmt::Display for Config {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // As many digits as make the shares of large denominators visible.
-        let percent = format!("{:.7}", self.fraction.percent());
+        let percent = format!("{:.10}", self.fraction.percent());
         let percent = percent.trim_end_matches('0').trim_end_matches('.');
         let Self { cluster, timeout, max_body_bytes, .. } = self;
         write!(f, "{percent} % to {cluster}, each within {timeout:?}, ")?;

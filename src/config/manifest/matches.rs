@@ -50,22 +50,20 @@ fn http(at: &Node) -> Result<Match, Error> {
 
 fn http_path(at: &Node) -> Result<PathMatch, Error> {
     let fields = at.fields(&["type", "value"])?;
-    let Some(value) = fields.get("value") else {
-        return match kind_of_value(&fields, &[PREFIX, EXACT, REGEX])? {
-            EXACT => Ok(PathMatch::Exact("/".to_owned())),
-            _ => Ok(ANY_PATH),
-        };
+    let value = fields.get("value");
+    let (at, value) = match &value {
+        Some(value) => (value, value.text()?),
+        None => (at, "/"),
     };
     match kind_of_value(&fields, &[PREFIX, EXACT, REGEX])? {
-        REGEX => Ok(PathMatch::Regex(regex(&value, value.text()?)?)),
-        EXACT => Ok(PathMatch::Exact(path(&value)?.to_owned())),
-        _ => Ok(PathMatch::Prefix(path(&value)?.trim_end_matches('/').to_owned())),
+        REGEX => Ok(PathMatch::Regex(regex(at, value)?)),
+        EXACT => Ok(PathMatch::Exact(path(at, value)?.to_owned())),
+        _ => Ok(PathMatch::Prefix(path(at, value)?.trim_end_matches('/').to_owned())),
     }
 }
 
 /// A path as the Gateway API wants them: in the form that requests have after normalisation.
-fn path<'a>(at: &Node<'a>) -> Result<&'a str, Error> {
-    let path = at.text()?;
+fn path<'a>(at: &Node, path: &'a str) -> Result<&'a str, Error> {
     if !path.starts_with('/') {
         return Err(at.error("does not start with /"));
     }

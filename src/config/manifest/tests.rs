@@ -113,6 +113,7 @@ fn paths_match_exactly_by_element_or_by_a_whole_regular_expression() {
             ("regex", path("RegularExpression", "/r/[0-9]+")),
             ("case", path("RegularExpression", "(?i)/CASE")),
             ("either", path("RegularExpression", "/left|/right")),
+            ("root", json!([{ "path": { "type": "RegularExpression" } }])),
         ])]),
         &[
             ("GET a/exact", "exact"),
@@ -146,7 +147,7 @@ fn paths_match_exactly_by_element_or_by_a_whole_regular_expression() {
             ("GET a/left", "either"),
             ("GET a/right", "either"),
             ("GET a/leftright", ""),
-            ("GET a/", ""),
+            ("GET a/", "root"),
         ],
     );
 }
@@ -445,14 +446,17 @@ fn http_and_grpc_routes_stand_beside_each_other() {
 fn what_is_legal_but_mirrors_nothing_is_said() {
     for (written, expected) in [
         (json!({ "httpRoutes": [] }), vec![]),
-        (json!({ "httpRoutes": [{ "rules": [{}] }] }), vec!["no rule mirrors anything"]),
+        (
+            json!({ "httpRoutes": [{ "rules": [{}] }] }),
+            vec!["configuration: no rule mirrors anything"],
+        ),
         (
             json!({ "httpRoutes": [{ "rules": [{ "filters": [
                 { "type": "RequestMirror", "requestMirror": { "cluster": "s" } }, mirror("t"),
             ] }] }] }),
             vec![
-                "httpRoutes[0].rules[0].filters[0].requestMirror has neither percent nor fraction: \
-                 it mirrors nothing",
+                "httpRoutes[0].rules[0].filters[0].requestMirror: has neither percent nor \
+                 fraction, so it mirrors nothing",
             ],
         ),
     ] {
