@@ -7,7 +7,7 @@ REQUEST_MIRROR_TRAP_WASM ?= target/trap/request_mirror.wasm
 export ENVOY REQUEST_MIRROR_WASM REQUEST_MIRROR_TRAP_WASM
 
 .DEFAULT_GOAL := help
-.PHONY: demo run build envoy test lint fmt clean help trap
+.PHONY: demo run build envoy test check lint fmt clean help trap
 
 demo: build envoy ## show the mirror at work on a real Envoy, in under a minute
 	@cargo build --example demo
@@ -25,7 +25,11 @@ envoy: ## the Envoy that demo, run and test use (or set ENVOY=/path/to/envoy)
 
 test: build trap envoy ## unit tests, then end-to-end tests against Envoy
 	cargo test --workspace --lib
+	cargo test --test schema --example check
 	cargo test --test e2e
+
+check: ## say what CONFIG=file would mirror, or what is wrong with it (- for standard input)
+	@cargo run --quiet --example check -- $(if $(CONFIG),"$(CONFIG)")
 
 # The module of the tests that kill a VM. Its own folder: it must never be taken for the real one.
 trap:

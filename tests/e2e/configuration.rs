@@ -160,7 +160,7 @@ async fn rejected_mirrors(mirrors: &[(Value, &str)]) -> Result<()> {
 
 /// Each of these configurations leaves traffic flowing, unmirrored; the gauge is up, and an error
 /// line holds the complaint. Asked to be strict, Envoy refuses the first with the same complaint.
-async fn rejected<T: ToString>(configurations: &[(T, &str)]) -> Result<()> {
+pub async fn rejected<T: ToString>(configurations: &[(T, &str)]) -> Result<()> {
     let good = json!({ "requestMirror": to_shadow(json!({ "percent": 100 })) });
     let plugin = Plugin::new(&good)?;
     let each = async |stage: &Stage| {

@@ -21,6 +21,7 @@ mod module;
 mod old_http;
 mod primary_first;
 mod retries;
+mod routes;
 mod sampling;
 mod updates;
 mod upgrades;
