@@ -24,6 +24,11 @@ pub const GRACE: Duration = Duration::from_secs(1);
 /// another worker has won one, and each has about one write a millisecond.
 const ATTEMPTS: u32 = 16;
 
+/// A limit of fewer bytes than this is kept to the byte. Of a larger one each root reserves a
+/// thousandth ahead, so that a busy worker need not write the table for each chunk of a body; short
+/// of the limit by that much for each other worker, a chunk may find no room.
+const EXACT_BELOW: u64 = 16 * 1024 * 1024;
+
 /// A value that all VMs of the process share, changed by compare-and-swap.
 pub trait Store {
     /// The value, empty if nothing is stored yet, and the version to replace it at.
@@ -170,12 +175,13 @@ impl Budget {
         wanted: u32,
         dropped: u32,
     ) -> Option<Settled> {
-        let (granted, mut settled) = self.update(host, |others, _| {
+        let (granted, mine, mut settled) = self.update(host, |others, _| {
             let mut mine = self.held.holding.get();
             let taken = others.mirrors().saturating_add(u64::from(mine.mirrors));
             let free = u64::from(self.limits.mirrors).saturating_sub(taken);
             let granted = wanted.min(u32::try_from(free).unwrap_or(u32::MAX));
             mine.mirrors = mine.mirrors.saturating_add(granted);
+            mine.reserved = mine.reserved.min(self.ahead_of(mine.bytes));
             let before = others.drops;
             let refused = wanted.saturating_sub(granted).saturating_add(dropped);
             others.drops = before.saturating_add(u64::from(refused));
@@ -186,9 +192,9 @@ impl Budget {
                 in_flight: taken.saturating_add(u64::from(granted)),
                 bytes: others.bytes().saturating_add(mine.bytes),
             };
-            Some((mine, (granted, settled)))
+            Some((mine, (granted, mine, settled)))
         })?;
-        self.held.change(|mine| mine.mirrors = mine.mirrors.saturating_add(granted));
+        self.held.holding.set(mine);
         settled.permits.extend((0..granted).map(|_| self.permit()));
         settled.news = self.news.take();
         Some(settled)
@@ -206,17 +212,28 @@ impl Budget {
     /// Adds bytes to a hold, unless the process would then hold more than its limit.
     #[must_use]
     pub fn grow(&self, host: &(impl Store + Clock), hold: &mut Hold, by: u64) -> bool {
-        let grown = self.update(host, |others, published| {
-            let bytes = self.held.holding.get().bytes.saturating_add(by);
-            let fits = others.bytes().saturating_add(bytes) <= self.limits.bytes;
-            // Mirrors that have ended stay published until they are settled, with their outcomes.
-            fits.then_some((Holding { bytes, ..published }, ()))
-        });
-        if grown.is_some() {
-            self.held.change(|mine| mine.bytes = mine.bytes.saturating_add(by));
-            hold.bytes = hold.bytes.saturating_add(by);
+        let mut mine = self.held.holding.get();
+        mine.bytes = mine.bytes.saturating_add(by);
+        if mine.bytes > mine.reserved {
+            let reserved = self.update(host, |others, published| {
+                let free = self.limits.bytes.saturating_sub(others.reserved());
+                let reserved = self.ahead_of(mine.bytes).min(free);
+                // Mirrors that have ended stay published until they are settled, with their outcomes.
+                let row = Holding { mirrors: published.mirrors, bytes: mine.bytes, reserved };
+                (reserved >= mine.bytes).then_some((row, reserved))
+            });
+            let Some(reserved) = reserved else { return false };
+            self.held.change(|mine| mine.reserved = reserved);
         }
-        grown.is_some()
+        self.held.change(|mine| mine.bytes = mine.bytes.saturating_add(by));
+        hold.bytes = hold.bytes.saturating_add(by);
+        true
+    }
+
+    /// The bytes to reserve for holding so many.
+    fn ahead_of(&self, bytes: u64) -> u64 {
+        let step = if self.limits.bytes < EXACT_BELOW { 1 } else { self.limits.bytes / 1024 };
+        bytes.checked_next_multiple_of(step).unwrap_or(bytes)
     }
 
     /// Replaces this root's row. `change` is given the other roots' rows and what this root's row

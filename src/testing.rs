@@ -24,6 +24,8 @@ pub struct FakeHost {
 pub struct Process {
     pub shared: RefCell<Vec<u8>>,
     version: Cell<u32>,
+    /// How often the value was read.
+    pub loads: Cell<u32>,
     /// How many more writes other workers win.
     pub lost_races: Cell<u32>,
     pub now: Cell<Duration>,
@@ -69,6 +71,7 @@ impl Clock for FakeHost {
 
 impl Store for FakeHost {
     fn load(&self) -> (Vec<u8>, Version) {
+        self.loads.set(self.loads.get() + 1);
         (self.shared.borrow().clone(), Version(self.version.get()))
     }
 

@@ -1,12 +1,13 @@
 //! The one value that all root contexts of the process share, and its wire format.
 //!
 //! Little-endian: a format mark (u32), the table's origin and its drops (u64 each), then per row the
-//! owner (u64), the expiry in monotonic nanoseconds (u64), mirrors (u32) and bytes (u64).
+//! owner (u64), the expiry in monotonic nanoseconds (u64), mirrors (u32), bytes and reserved bytes
+//! (u64 each).
 
 /// "RMB" and the format's version.
 const MARK: u32 = u32::from_le_bytes(*b"RMB1");
 const HEADER: usize = 20;
-const ROW: usize = 28;
+const ROW: usize = 36;
 
 /// What all roots hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ struct Row {
 pub struct Holding {
     pub mirrors: u32,
     pub bytes: u64,
+    /// The bytes that the root may hold without asking again; at least those it holds.
+    pub reserved: u64,
 }
 
 impl Table {
@@ -53,6 +56,7 @@ impl Table {
                 holding: Holding {
                     mirrors: u32::from_le_bytes(take(value)?),
                     bytes: u64::from_le_bytes(take(value)?),
+                    reserved: u64::from_le_bytes(take(value)?),
                 },
             });
         }
@@ -70,6 +74,7 @@ impl Table {
             value.extend(expires.to_le_bytes());
             value.extend(holding.mirrors.to_le_bytes());
             value.extend(holding.bytes.to_le_bytes());
+            value.extend(holding.reserved.to_le_bytes());
         }
         value
     }
@@ -104,6 +109,11 @@ impl Table {
     pub fn bytes(&self) -> u64 {
         self.rows.iter().map(|row| row.holding.bytes).fold(0, u64::saturating_add)
     }
+
+    /// The bytes reserved in all rows.
+    pub fn reserved(&self) -> u64 {
+        self.rows.iter().map(|row| row.holding.reserved).fold(0, u64::saturating_add)
+    }
 }
 
 fn take<const N: usize>(value: &mut &[u8]) -> Option<[u8; N]> {
@@ -119,8 +129,8 @@ mod tests {
     fn table() -> Table {
         let mut table = Table::new(17);
         table.drops = 3;
-        table.put(1, 100, Holding { mirrors: 5, bytes: 10 });
-        table.put(2, 200, Holding { mirrors: 7, bytes: 20 });
+        table.put(1, 100, Holding { mirrors: 5, bytes: 10, reserved: 11 });
+        table.put(2, 200, Holding { mirrors: 7, bytes: 20, reserved: 22 });
         table
     }
 
@@ -142,10 +152,12 @@ mod tests {
 
     #[test]
     fn hostile_numbers_do_not_overflow_the_sums() {
+        const MOST: Holding = Holding { mirrors: u32::MAX, bytes: u64::MAX, reserved: u64::MAX };
         let mut table = Table::new(0);
-        table.put(1, u64::MAX, Holding { mirrors: u32::MAX, bytes: u64::MAX });
-        table.put(2, u64::MAX, Holding { mirrors: u32::MAX, bytes: u64::MAX });
-        assert_eq!((table.mirrors(), table.bytes()), (2 * u64::from(u32::MAX), u64::MAX));
+        table.put(1, u64::MAX, MOST);
+        table.put(2, u64::MAX, MOST);
+        assert_eq!(table.mirrors(), 2 * u64::from(u32::MAX));
+        assert_eq!((table.bytes(), table.reserved()), (u64::MAX, u64::MAX));
     }
 
     #[test]
@@ -153,13 +165,13 @@ mod tests {
         let mut table = table();
         assert_eq!(table.reclaim(100), 0);
         assert_eq!(table.reclaim(101), 5);
-        assert_eq!((table.mirrors(), table.bytes()), (7, 20));
+        assert_eq!((table.mirrors(), table.bytes(), table.reserved()), (7, 20, 22));
     }
 
     #[test]
     fn a_root_that_holds_nothing_leaves_no_row() {
         let mut table = table();
-        assert_eq!(table.take(1), Some(Holding { mirrors: 5, bytes: 10 }));
+        assert_eq!(table.take(1), Some(Holding { mirrors: 5, bytes: 10, reserved: 11 }));
         table.put(1, 100, Holding::default());
         assert_eq!(table.take(1), None);
     }

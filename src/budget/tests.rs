@@ -143,6 +143,26 @@ fn bytes_are_held_up_to_the_limit_of_the_process_and_freed_with_the_hold() {
 }
 
 #[test]
+fn a_busy_worker_asks_once_for_many_chunks_and_gives_back_what_it_does_not_hold() {
+    const LIMIT: u64 = 64 * 1024 * 1024;
+    let host = FakeHost::default();
+    let [one, two] = [1, 2].map(|owner| Budget::new(owner, limits(8, LIMIT), TIMEOUT));
+    let mut hold = one.hold();
+    for _ in 0..64 {
+        assert!(one.grow(&host, &mut hold, 1024));
+    }
+    assert_eq!(host.loads.get(), 1);
+    assert_eq!(settle(&one, &host, 0).bytes, 64 * 1024);
+    let mut rest = two.hold();
+    assert!(!two.grow(&host, &mut rest, LIMIT - 64 * 1024 + 1));
+    assert!(two.grow(&host, &mut rest, LIMIT - 64 * 1024));
+    assert!(!one.grow(&host, &mut hold, 1));
+    drop((hold, rest));
+    let _ = (settle(&one, &host, 0), settle(&two, &host, 0));
+    assert!(one.grow(&host, &mut one.hold(), LIMIT));
+}
+
+#[test]
 fn a_mirror_that_has_ended_stays_published_until_its_root_settles() {
     let host = FakeHost::default();
     let (one, two) = (budget(1), budget(2));
