@@ -1,0 +1,128 @@
+//! The table, and the data file and plot beside it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::load::Load;
+use crate::statistics::{Estimate, median, ratio};
+use crate::variants::BASELINE;
+
+/// Microseconds of CPU per request, by variant, one for each round.
+pub struct Measured {
+    pub rounds: usize,
+    pub costs: BTreeMap<&'static str, Vec<f64>>,
+}
+
+#[derive(Default)]
+pub struct Report(Vec<(Load, Measured)>);
+
+/// One line of the table.
+struct Row {
+    load: Load,
+    variant: &'static str,
+    microseconds: f64,
+    to_baseline: Estimate,
+    /// To Envoy's own mirroring of the same share.
+    to_native: Option<Estimate>,
+}
+
+impl Report {
+    pub fn add(&mut self, load: Load, measured: Measured) {
+        self.0.push((load, measured));
+    }
+
+    /// Writes benches/results.json and benches/results.svg.
+    pub fn save(&self) -> Result<()> {
+        let top = concat!(env!("CARGO_MANIFEST_DIR"), "/benches");
+        let data: Vec<_> = self
+            .0
+            .iter()
+            .map(|(load, measured)| {
+                let costs = &measured.costs;
+                json!({ "load": load.to_string(), "rounds": measured.rounds, "microseconds": costs })
+            })
+            .collect();
+        std::fs::write(format!("{top}/results.json"), serde_json::to_string(&data)?)?;
+        std::fs::write(format!("{top}/results.svg"), self.plot())?;
+        Ok(())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        self.0.iter().flat_map(|(load, measured)| {
+            let costs = &measured.costs;
+            costs.iter().map(|(variant, series)| {
+                let native = variant.rsplit_once(' ').map(|_| native_twin(variant));
+                let native = native.and_then(|name| costs.get(name.as_str()));
+                Row {
+                    load: *load,
+                    variant,
+                    microseconds: median(series.clone()),
+                    to_baseline: ratio(series, &costs[BASELINE]),
+                    to_native: native.map(|native| ratio(series, native)),
+                }
+            })
+        })
+    }
+
+    /// Each variant's ratio to no filter as a bar, with its interval.
+    fn plot(&self) -> String {
+        const SCALE: f64 = 180.0;
+        const LEFT: f64 = 200.0;
+        const STEP: f64 = 20.0;
+        let rows: Vec<Row> = self.rows().collect();
+        let height = STEP * (rows.len() as f64 + 2.0);
+        let mut svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' width='800' height='{height}' \
+             font-family='sans-serif' font-size='12'><rect width='100%' height='100%' fill='white'/>\n\
+             <text x='{LEFT}' y='14'>CPU time of Envoy per request, divided by that without a filter</text>\n"
+        );
+        for (n, row) in rows.iter().enumerate() {
+            let y = STEP * (n as f64 + 1.5);
+            let Estimate { low, median, high } = row.to_baseline;
+            let color = if row.variant.starts_with("filter") { "#2b6cb0" } else { "#a0aec0" };
+            let (width, middle) = (median * SCALE, y + 6.0);
+            let (from, to) = (LEFT + low * SCALE, LEFT + high * SCALE);
+            let label = LEFT + high.max(median) * SCALE + 6.0;
+            let _ = writeln!(
+                svg,
+                "<text x='{}' y='{}' text-anchor='end'>{}, {}</text>\
+                 <rect x='{LEFT}' y='{}' width='{width:.1}' height='12' fill='{color}'/>\
+                 <path d='M{from:.1} {middle}H{to:.1}' stroke='black'/>\
+                 <text x='{label:.1}' y='{}'>{median:.2}</text>",
+                LEFT - 8.0,
+                y + 10.0,
+                row.load,
+                row.variant,
+                y,
+                y + 10.0,
+            );
+        }
+        svg + "</svg>\n"
+    }
+}
+
+/// `filter 5 %` is compared with `native 5 %`.
+fn native_twin(variant: &str) -> String {
+    variant.replacen("filter", "native", 1).replacen("other", "native", 1)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| load | variant | µs | × no filter | × native |\n|---|---|---|---|---|")?;
+        for row in self.rows() {
+            let show = |it: Estimate| format!("{:.3} ({:.3}–{:.3})", it.median, it.low, it.high);
+            let native = match row.variant {
+                name if name.starts_with("native") => String::new(),
+                _ => row.to_native.map(show).unwrap_or_default(),
+            };
+            let (load, variant, microseconds) = (row.load, row.variant, row.microseconds);
+            let baseline = show(row.to_baseline);
+            writeln!(f, "| {load} | {variant} | {microseconds:.1} | {baseline} | {native} |")?;
+        }
+        Ok(())
+    }
+}
