@@ -1,48 +1,25 @@
-//! What the mirror costs: CPU time of the Envoy process per request, beside no filter and beside
-//! Envoy's own mirroring. See benches/README.md.
-//!
-//! One Envoy has a listener for each variant. Blocks of requests go to each in turn, in an order
-//! drawn anew each round, so that whatever else the machine does falls on all alike; what counts is
-//! the ratio within a round. Envoy has one core, the load and the backends have the other.
-
-mod backends;
-mod load;
-mod report;
-mod statistics;
-mod variants;
+//! CPU time of the Envoy process per request.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use rig::Setup;
 
-use backends::Backends;
-use load::{Load, cpu_nanoseconds, pin};
-use report::{Measured, Report};
-use variants::Variant;
+use crate::backends::Backends;
+use crate::load::{Load, cpu_nanoseconds, pin};
+use crate::report::{Measured, Report};
+use crate::variants::{self, Variant};
+use crate::{ENVOY_CORE, OTHER_CORE};
 
-/// Rounds of one block for each variant; `ROUNDS` in the environment asks for others.
-const ROUNDS: usize = 60;
-/// The core of Envoy, and that of everything else.
-const ENVOY_CORE: usize = 0;
-const OTHER_CORE: usize = 1;
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
-    let rounds = match std::env::var("ROUNDS") {
-        Ok(rounds) => rounds.parse().context("ROUNDS must be a number")?,
-        Err(_) => ROUNDS,
-    };
-    let compare = std::env::var_os("COMPARE").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let variants = variants::all(compare.is_some());
-
+pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
+    let variants = variants::of_cost(compare);
     let backends = Backends::start(OTHER_CORE).await?;
     let setup = Setup::new()?
         .workers(1)
         .cluster("primary", &[backends.primary()])
         .cluster("shadow", &[backends.shadow()])
-        .patch(|config| variants::listeners(config, &variants, compare.as_deref()));
+        .patch(|config| variants::listeners(config, &variants));
     let envoy = setup.start().await?;
     pin(envoy.id(), ENVOY_CORE)?;
     let addresses = envoy.admin().listeners().await?;
@@ -72,5 +49,6 @@ async fn main() -> Result<()> {
     envoy.settled().await?;
     envoy.stop().await?;
     println!("{report}");
-    report.save()
+    // A comparison of two modules says nothing of the shipped one that is worth keeping.
+    if compare.is_none() { report.save() } else { Ok(()) }
 }

@@ -28,3 +28,8 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
+
+/// Of sorted values, the one that this percentage is below.
+pub fn percentile(sorted: &[f64], percent: f64) -> f64 {
+    sorted[(sorted.len() as f64 * percent / 100.0) as usize]
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,7 +15,7 @@ pub enum Load {
     Post { kilobytes: usize },
 }
 
-const CONNECTIONS: &str = "4";
+const CONNECTIONS: u32 = 4;
 
 impl Load {
     pub const ALL: [Self; 3] =
@@ -28,11 +29,31 @@ impl Load {
         }
     }
 
-    /// Sends a block with h2load, on that core. Every request must be answered with success.
-    pub fn run(self, to: SocketAddr, core: usize) -> Result<()> {
+    /// Sends a block as fast as answers come, and returns the seconds that took.
+    pub fn run(self, to: SocketAddr, core: usize) -> Result<f64> {
+        let began = Instant::now();
+        self.h2load(to, core, &[])?;
+        Ok(began.elapsed().as_secs_f64())
+    }
+
+    /// Sends a block at this many requests a second, and returns what each took, in microseconds.
+    pub fn run_at(self, pace: f64, to: SocketAddr, core: usize) -> Result<Vec<f64>> {
+        let log = tempfile::NamedTempFile::new()?;
+        let pace = (pace / f64::from(CONNECTIONS)).ceil().to_string();
+        let log_file = format!("--log-file={}", log.path().display());
+        self.h2load(to, core, &["--rps", &pace, &log_file])?;
+        let lines = std::fs::read_to_string(log.path())?;
+        // Start, status and duration, with tabs between.
+        let duration = |line: &str| line.split('\t').nth(2)?.parse().ok();
+        lines.lines().map(duration).collect::<Option<_>>().context("h2load's log has changed")
+    }
+
+    /// Every request must be answered with success.
+    fn h2load(self, to: SocketAddr, core: usize, options: &[&str]) -> Result<()> {
         let mut command = Command::new("taskset");
-        command.args(["-c", &core.to_string(), "h2load", "--h1", "-c", CONNECTIONS]);
+        command.args(["-c", &core.to_string(), "h2load", "--h1", "-c", &CONNECTIONS.to_string()]);
         command.args(["-n", &self.requests().to_string(), &format!("http://{to}/api/x")]);
+        command.args(options);
         let mut body = tempfile::NamedTempFile::new()?;
         if let Self::Post { kilobytes } = self {
             body.write_all(&vec![b'x'; kilobytes * 1024])?;

@@ -1,0 +1,67 @@
+//! Latency of the primary's answers at seven tenths of what one worker can do, every request
+//! mirrored: beside Envoy's own mirroring, and with a shadow that is well, dead or silent.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+
+use anyhow::{Context, Result};
+use rig::Setup;
+use rig::broken::ClosedPort;
+
+use crate::backends::Backends;
+use crate::load::{Load, pin};
+use crate::statistics::{median, percentile};
+use crate::variants::{self, Variant};
+use crate::{ENVOY_CORE, OTHER_CORE};
+
+/// The variant that sets the pace: the most a gateway with Envoy's own mirroring can do.
+const PACEMAKER: &str = "native, shadow well";
+const SATURATION: f64 = 0.7;
+
+pub async fn measure(rounds: usize) -> Result<()> {
+    let variants = variants::of_latency();
+    let backends = Backends::start(OTHER_CORE).await?;
+    // It takes connections, as its backlog, and never reads.
+    let silent = TcpListener::bind("127.0.0.1:0")?;
+    let dead = ClosedPort::new()?;
+    let setup = Setup::new()?
+        .workers(1)
+        .cluster("primary", &[backends.primary()])
+        .cluster("shadow", &[backends.shadow()])
+        .cluster("silent", &[silent.local_addr()?])
+        .cluster("dead", &[dead.address()?])
+        .patch(|config| variants::listeners(config, &variants));
+    let envoy = setup.start().await?;
+    pin(envoy.id(), ENVOY_CORE)?;
+    let addresses = envoy.admin().listeners().await?;
+    let address = |name: &str| addresses.get(name).copied().context("a listener is missing");
+
+    let load = Load::Get;
+    let saturated =
+        (0..5).map(|_| load.run(address(PACEMAKER)?, OTHER_CORE)).collect::<Result<Vec<_>>>()?;
+    let pace = SATURATION * load.requests() as f64 / median(saturated);
+    println!("{pace:.0} requests a second, {SATURATION} of what {PACEMAKER} can do\n");
+
+    let mut times: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
+    let mut order: Vec<&Variant> = variants.iter().collect();
+    for round in 0..=rounds {
+        fastrand::shuffle(&mut order);
+        for variant in &order {
+            let mut all = load.run_at(pace, address(variant.name)?, OTHER_CORE)?;
+            all.sort_by(f64::total_cmp);
+            if round > 0 {
+                let both = [percentile(&all, 50.0), percentile(&all, 99.0)];
+                times.entry(variant.name).or_default().push(both);
+            }
+        }
+        eprint!("\rround {round} of {rounds} ");
+    }
+    eprintln!();
+    envoy.stop().await?;
+    println!("| variant | p50 µs | p99 µs |\n|---|---|---|");
+    for (variant, times) in times {
+        let middle = |which: usize| median(times.iter().map(|both| both[which]).collect());
+        println!("| {variant} | {:.0} | {:.0} |", middle(0), middle(1));
+    }
+    Ok(())
+}
