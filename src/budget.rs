@@ -6,6 +6,7 @@
 //! reads it next reclaims it. A root writes its own true count each time, so nothing that gets lost
 //! stays lost.
 
+mod held;
 mod table;
 
 use std::cell::Cell;
@@ -14,6 +15,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::config::Limits;
+use held::Held;
+pub use held::{HeadHold, Hold, Permit};
 use table::{Holding, Table};
 
 /// How long after its last mirror's timeout a root that has not renewed its row counts as dead. Long
@@ -28,6 +31,15 @@ const ATTEMPTS: u32 = 16;
 /// thousandth ahead, so that a busy worker need not write the table for each chunk of a body; short
 /// of the limit by that much for each other worker, a chunk may find no room.
 const EXACT_BELOW: u64 = 16 * 1024 * 1024;
+
+/// The most body bytes that one root holds, whatever the limit of the process. A VM may grow to 1 GiB
+/// and traps beyond, while a growing buffer takes up to three times its content for a moment, and an
+/// old and a new root may share a VM.
+const ROOT_BODY_BYTES: u64 = 128 * 1024 * 1024;
+
+/// The most bytes of headers that one root holds, of requests that are not yet sent: bodies are not
+/// all that many slow uploads take.
+const ROOT_HEAD_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A value that all VMs of the process share, changed by compare-and-swap.
 pub trait Store {
@@ -53,26 +65,10 @@ pub struct Budget {
     limits: Limits,
     /// The longest that a mirror of this root may take, and [`GRACE`].
     lease: Duration,
+    /// What this root really holds at this moment.
     held: Rc<Held>,
     published: Cell<Published>,
     news: Cell<News>,
-}
-
-/// What one root really holds at this moment.
-#[derive(Default)]
-struct Held {
-    holding: Cell<Holding>,
-    /// Counts how often this root's row was reclaimed. Permits of an earlier lease are void: their
-    /// mirrors have been counted as lost and their places given away.
-    lease: Cell<u32>,
-}
-
-impl Held {
-    fn change(&self, change: impl FnOnce(&mut Holding)) {
-        let mut holding = self.holding.get();
-        change(&mut holding);
-        self.holding.set(holding);
-    }
 }
 
 /// What this root's row says, and in which table.
@@ -91,42 +87,6 @@ pub struct News {
     pub forfeited: bool,
     /// Whether the shared value made no sense and was begun anew.
     pub repaired: bool,
-}
-
-/// The right to have one mirror in flight. Dropped, it returns to its root, whose next
-/// [`Budget::settle`] publishes that.
-#[must_use]
-pub struct Permit {
-    held: Rc<Held>,
-    lease: u32,
-}
-
-impl Permit {
-    /// Whether this mirror has been counted as lost, so that its end counts no more.
-    pub fn is_void(&self) -> bool {
-        self.lease != self.held.lease.get()
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if !self.is_void() {
-            self.held.change(|mine| mine.mirrors = mine.mirrors.saturating_sub(1));
-        }
-    }
-}
-
-/// Bytes of one request's body, held for its mirrors until the last one ends.
-#[must_use]
-pub struct Hold {
-    held: Rc<Held>,
-    bytes: u64,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.held.change(|mine| mine.bytes = mine.bytes.saturating_sub(self.bytes));
-    }
 }
 
 /// What settling has brought.
@@ -195,18 +155,19 @@ impl Budget {
             Some((mine, (granted, mine, settled)))
         })?;
         self.held.holding.set(mine);
-        settled.permits.extend((0..granted).map(|_| self.permit()));
+        settled.permits.extend((0..granted).map(|_| Permit::new(&self.held)));
         settled.news = self.news.take();
         Some(settled)
     }
 
-    fn permit(&self) -> Permit {
-        Permit { held: Rc::clone(&self.held), lease: self.held.lease.get() }
-    }
-
     /// A hold on nothing yet.
     pub fn hold(&self) -> Hold {
-        Hold { held: Rc::clone(&self.held), bytes: 0 }
+        Hold::new(&self.held)
+    }
+
+    /// A hold on the headers of a request, unless this root holds too many already.
+    pub fn hold_head(&self, bytes: usize) -> Option<HeadHold> {
+        HeadHold::new(&self.held, u64::try_from(bytes).ok()?, ROOT_HEAD_BYTES)
     }
 
     /// Adds bytes to a hold, unless the process would then hold more than its limit.
@@ -214,6 +175,9 @@ impl Budget {
     pub fn grow(&self, host: &(impl Store + Clock), hold: &mut Hold, by: u64) -> bool {
         let mut mine = self.held.holding.get();
         mine.bytes = mine.bytes.saturating_add(by);
+        if mine.bytes > ROOT_BODY_BYTES {
+            return false;
+        }
         if mine.bytes > mine.reserved {
             let reserved = self.update(host, |others, published| {
                 let free = self.limits.bytes.saturating_sub(others.reserved());
@@ -225,8 +189,7 @@ impl Budget {
             let Some(reserved) = reserved else { return false };
             self.held.change(|mine| mine.reserved = reserved);
         }
-        self.held.change(|mine| mine.bytes = mine.bytes.saturating_add(by));
-        hold.bytes = hold.bytes.saturating_add(by);
+        hold.grow(by);
         true
     }
 
@@ -275,8 +238,7 @@ impl Budget {
         let published = self.published.get();
         if published.holding != Holding::default() && published.origin == origin {
             self.published.set(Published::default());
-            self.held.change(|mine| mine.mirrors = 0);
-            self.held.lease.set(self.held.lease.get().wrapping_add(1));
+            self.held.forfeit();
             self.learn(|news| news.forfeited = true);
         }
     }

@@ -33,9 +33,8 @@ pub const MAX_BUDGET: u32 = 1_000_000;
 pub const DEFAULT_BUFFERED_BYTES: u64 = 64 * 1024 * 1024;
 /// A longer body is not mirrored: 1 MiB, which is also Envoy's default connection buffer.
 pub const DEFAULT_BODY_BYTES: u64 = 1024 * 1024;
-/// The most that either byte limit may be: 256 MiB. A VM may grow to 1 GiB and traps beyond; a
-/// growing buffer briefly needs three times its content.
-pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// The most that either byte limit may be: 1 TiB. What a VM can bear is a matter of the budget.
+pub const MAX_BYTES: u64 = 1024 * 1024 * 1024 * 1024;
 /// How long a mirror may take, from dispatch to the end of the answer.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The shortest timeout. Zero would be none at all to Envoy.

@@ -18,6 +18,11 @@ impl Head {
         (head.iter().count() == usize::try_from(count).ok()?).then_some(head)
     }
 
+    /// The bytes it takes.
+    pub fn size(&self) -> usize {
+        self.serialized.len()
+    }
+
     /// The headers in order, pseudo-headers among them.
     pub fn iter(&self) -> impl Iterator<Item = Header<'_>> {
         let (lengths, mut text) = self.sections().unwrap_or_default();

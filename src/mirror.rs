@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::budget::Hold;
+use crate::budget::{HeadHold, Hold};
 use crate::config::Target;
 use crate::head::Head;
 use crate::outbox::{Copy, Host, Outbox, Whole};
@@ -19,6 +19,7 @@ pub enum Request {
 /// The part of a request that has passed so far.
 pub struct Collecting {
     head: Head,
+    head_hold: HeadHold,
     body: Vec<u8>,
     hold: Hold,
     /// The mirrors that still want the copy.
@@ -38,8 +39,13 @@ impl Request {
             return Self::Passing;
         }
         outbox.count(Counter::Selected, targets.len());
+        let Some(head_hold) = outbox.hold_head(head.size()) else {
+            outbox.count(Counter::DroppedBufferFull, targets.len());
+            return Self::Passing;
+        };
         let announced = head.content_length().unwrap_or(0);
-        let mut collecting = Collecting { head, body: Vec::new(), hold: outbox.hold(), targets };
+        let (body, hold) = (Vec::new(), outbox.hold());
+        let mut collecting = Collecting { head, head_hold, body, hold, targets };
         collecting.drop_targets_below(outbox, announced);
         Self::Collecting(collecting).step(outbox, whole)
     }
@@ -125,8 +131,8 @@ impl Collecting {
     }
 
     fn finish<H: Host>(self, outbox: &Outbox<H>) {
-        let Self { head, body, hold, targets } = self;
-        let request = Rc::new(Whole { head, body, hold: Rc::new(hold) });
+        let Self { head, head_hold, body, hold, targets } = self;
+        let request = Rc::new(Whole { head, head_hold, body, hold: Rc::new(hold) });
         for target in targets {
             outbox.push(Copy { request: Rc::clone(&request), target });
         }

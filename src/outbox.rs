@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use log::warn;
 
-use crate::budget::{Budget, Clock, Hold, Permit, Settled, Store};
+use crate::budget::{Budget, Clock, HeadHold, Hold, Permit, Settled, Store};
 use crate::config::Target;
 use crate::head::{Head, Header};
 use crate::shadow;
@@ -32,6 +32,7 @@ const DROPS_PER_WARNING: u64 = 256;
 /// A request with all of its body.
 pub struct Whole {
     pub head: Head,
+    pub head_hold: HeadHold,
     pub body: Vec<u8>,
     /// Outlives the body: Envoy holds bytes of its own while a call runs.
     pub hold: Rc<Hold>,
@@ -114,6 +115,11 @@ impl<H: Host> Outbox<H> {
     /// A hold on nothing yet, for the body of a request.
     pub fn hold(&self) -> Hold {
         self.budget.hold()
+    }
+
+    /// A hold on the headers of a request, unless there are too many already.
+    pub fn hold_head(&self, bytes: usize) -> Option<HeadHold> {
+        self.budget.hold_head(bytes)
     }
 
     /// Adds bytes to a hold, unless the process holds too many already.

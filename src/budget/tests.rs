@@ -163,6 +163,17 @@ fn a_busy_worker_asks_once_for_many_chunks_and_gives_back_what_it_does_not_hold(
 }
 
 #[test]
+fn one_root_holds_no_more_than_its_vm_can_bear_whatever_the_process_may() {
+    let host = FakeHost::default();
+    let one = Budget::new(1, limits(8, u64::MAX), TIMEOUT);
+    let (mut hold, mut other) = (one.hold(), one.hold());
+    assert!(one.grow(&host, &mut hold, ROOT_BODY_BYTES));
+    assert!(!one.grow(&host, &mut other, 1));
+    drop(hold);
+    assert!(one.grow(&host, &mut other, 1));
+}
+
+#[test]
 fn a_mirror_that_has_ended_stays_published_until_its_root_settles() {
     let host = FakeHost::default();
     let (one, two) = (budget(1), budget(2));

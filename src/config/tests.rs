@@ -169,8 +169,8 @@ fn an_error_names_the_place_the_value_and_the_rule() {
             r#"requestMirror.timeout: "soon" is not a duration such as 100ms, 1s or 1m30s"#,
         ),
         (
-            r#"{"requestMirror": {"cluster": "s", "maxBodyBytes": 268435457}}"#,
-            "requestMirror.maxBodyBytes: 268435457 is not in 0..=268435456",
+            r#"{"requestMirror": {"cluster": "s", "maxBodyBytes": 1099511627777}}"#,
+            "requestMirror.maxBodyBytes: 1099511627777 is not in 0..=1099511627776",
         ),
         (
             r#"{"requestMirrorBudget": 0, "requestMirror": {"cluster": "s"}}"#,
@@ -178,7 +178,7 @@ fn an_error_names_the_place_the_value_and_the_rule() {
         ),
         (
             r#"{"maxBufferedBytes": "64Mi", "requestMirror": {"cluster": "s"}}"#,
-            r#"maxBufferedBytes: "64Mi" is not a whole number in 0..=268435456"#,
+            r#"maxBufferedBytes: "64Mi" is not a whole number in 0..=1099511627776"#,
         ),
     ] {
         assert_eq!(wrong(json), expected);

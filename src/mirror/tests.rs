@@ -121,3 +121,14 @@ fn a_tunnel_is_skipped_and_not_selected() {
     assert!(matches!(request, Request::Passing));
     assert_eq!((host.counted("skipped.upgrade"), host.counted("selected")), (1, 0));
 }
+
+#[test]
+fn headers_that_find_no_room_are_dropped_until_others_are_sent() {
+    let (outbox, host) = outbox();
+    let large = vec![b'x'; 1024 * 1024];
+    let headers: [(&str, &[u8]); 1] = [("x", &large)];
+    let mut slow: Vec<_> = (0..32).map(|_| begin(&outbox, &headers, &[100])).collect();
+    assert_eq!(host.counted("dropped.buffer_full"), 1);
+    slow.iter_mut().for_each(|request| request.over(&outbox));
+    assert!(matches!(begin(&outbox, &headers, &[100]), Request::Collecting(_)));
+}

@@ -9,8 +9,9 @@ fn outbox(host: &FakeHost, owner: u64, budget: u32) -> Outbox<FakeHost> {
 
 fn push(outbox: &Outbox<FakeHost>, copies: usize) {
     for _ in 0..copies {
+        let head_hold = outbox.hold_head(0).unwrap();
         let hold = Rc::new(outbox.hold());
-        let request = Rc::new(Whole { head: post(&[]), body: Vec::new(), hold });
+        let request = Rc::new(Whole { head: post(&[]), head_hold, body: Vec::new(), hold });
         outbox.push(Copy { request, target: target("shadow", 0) });
     }
 }
