@@ -1,13 +1,15 @@
 # Every target does its own set-up and says what it does; `make help` lists them.
 
 ENVOY_VERSION ?= 1.40.0
+ENVOY_VERSIONS ?= 1.36.4 1.37.0 1.38.2 1.39.3 1.40.0
 ENVOY ?= .envoy/$(ENVOY_VERSION)/envoy
 REQUEST_MIRROR_WASM ?= dist/request_mirror.wasm
 REQUEST_MIRROR_TRAP_WASM ?= target/trap/request_mirror.wasm
 export ENVOY REQUEST_MIRROR_WASM REQUEST_MIRROR_TRAP_WASM
 
 .DEFAULT_GOAL := help
-.PHONY: demo run build envoy test check lint fmt clean help trap
+.PHONY: demo run build envoy test check bench lint fmt clean help trap \
+	up down image push caps matrix ship assets notes
 
 demo: build envoy ## show the mirror at work on a real Envoy, in under a minute
 	@cargo build --example demo
@@ -38,6 +40,45 @@ trap:
 lint: ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+bench: build envoy ## what it costs (WHAT=cost or latency, ROUNDS=60, COMPARE=other.wasm)
+	@COMPARE="$(COMPARE)" scripts/bench.sh $(WHAT)
+
+up: ## Envoy, a primary and a shadow in Docker (GATEWAY_PORT=10000)
+	@scripts/compose.sh check
+	@$(MAKE) --no-print-directory build
+	@scripts/compose.sh up
+
+down: ## end what `make up` started
+	@scripts/compose.sh down
+
+image: build ## dist/oci, the module as an OCI image, for Istio and Envoy Gateway
+	@scripts/image.sh build
+
+push: ## send it to a registry (IMAGE=ghcr.io/me/request-mirror:0.1.0)
+	@[ "$(IMAGE)" ] || scripts/image.sh push
+	@$(MAKE) --no-print-directory image
+	@scripts/image.sh push "$(IMAGE)"
+
+caps: build ## list in envoy/locked-down.yaml what the module needs of Envoy
+	@python3 scripts/capabilities.py dist/request_mirror.wasm envoy/locked-down.yaml
+
+matrix: build trap ## end-to-end tests on five Envoys, and a table of the results
+	@scripts/matrix.sh $(ENVOY_VERSIONS)
+
+ship: build envoy ## test docker-compose.yaml, the manifests and the image, for real
+	tests/compose/test.sh
+	tests/manifests/test.sh
+	tests/image/test.sh
+	tests/image/dockerfile.sh
+	tests/workflows.sh
+
+assets: image ## what a release publishes: the module, its sha256 and SBOM, the image
+	@cd dist && sha256sum request_mirror.wasm > request_mirror.wasm.sha256
+	@python3 scripts/sbom.py dist/request_mirror.wasm dist/request_mirror.cdx.json
+
+notes: ## dist/notes.md, what the changelog says of TAG=v0.1.0
+	@scripts/notes.sh "$(TAG)" dist/notes.md
 
 fmt: ## format the code
 	cargo fmt --all

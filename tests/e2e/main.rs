@@ -17,6 +17,7 @@ mod configuration;
 mod copies;
 mod counters;
 mod crash;
+mod examples;
 mod module;
 mod old_http;
 mod primary_first;

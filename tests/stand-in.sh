@@ -16,7 +16,7 @@ mkdir -p "$root/usr/local/bin"
 ln -s usr/local/bin "$root/bin"
 cp "$@" "$root/usr/local/bin"
 for program in "$@"; do
-    ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
+    ldd "$program" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
         mkdir -p "$root/${library%/*}"
         cp -L "$library" "$root$library"
     done
