@@ -8,12 +8,11 @@
 
 FROM rust:1.90-slim-bookworm AS build
 WORKDIR /source
-RUN rustup target add wasm32-wasip1
 COPY . .
-RUN cargo build --locked --lib --release --target wasm32-wasip1
+RUN scripts/build-wasm.sh dist/request_mirror.wasm
 
 FROM scratch
 LABEL org.opencontainers.image.title=request-mirror \
       org.opencontainers.image.licenses=Apache-2.0
 # One layer, and in it a file of this name: Istio and Envoy Gateway look for no other.
-COPY --from=build /source/target/wasm32-wasip1/release/request_mirror.wasm /plugin.wasm
+COPY --from=build /source/dist/request_mirror.wasm /plugin.wasm

@@ -8,6 +8,7 @@ use proxy_wasm::types::{Action, ContextType};
 
 use crate::budget::Budget;
 use crate::config::Config;
+use crate::edition::Edition;
 use crate::host::{self, Envoy};
 use crate::mirror::Request;
 use crate::outbox::{CallId, Outbox};
@@ -22,8 +23,9 @@ pub fn install() {
 /// One plugin configuration in one VM.
 enum Root {
     Unconfigured,
-    /// The configuration was no good: nothing is mirrored, and the gauge says so.
-    Rejected,
+    /// The configuration was no good: nothing is mirrored, and the gauge says so until the plugin has
+    /// a newer one.
+    Rejected(Edition),
     Mirroring(Rc<Mirroring>),
     /// Its listener is gone; the last mirrors are still to end.
     Draining(Rc<Mirroring>),
@@ -46,7 +48,7 @@ impl Root {
     fn mirroring(&self) -> Option<&Rc<Mirroring>> {
         match self {
             Self::Mirroring(mirroring) | Self::Draining(mirroring) => Some(mirroring),
-            Self::Unconfigured | Self::Rejected => None,
+            Self::Unconfigured | Self::Rejected(_) => None,
         }
     }
 }
@@ -94,9 +96,11 @@ impl RootContext for Root {
     /// it answer 500 to every request.
     fn on_configure(&mut self, _: usize) -> bool {
         host::start_vm();
+        let edition = Edition::next(host::plugin_name());
         match Config::parse(&host::plugin_configuration()) {
             Ok(config) => {
                 config.warnings.iter().for_each(|warning| warn!("{warning}"));
+                Envoy.gauge(Gauge::ConfigRejected, 0);
                 *self = Self::Mirroring(Rc::new(Mirroring::new(config)));
                 true
             }
@@ -104,7 +108,7 @@ impl RootContext for Root {
                 for wrong in errors {
                     error!("configuration rejected, nothing is mirrored: {wrong}");
                 }
-                *self = Self::Rejected;
+                *self = Self::Rejected(edition);
                 self.on_tick();
                 host::tick_every(crate::outbox::HOUSEKEEPING);
                 !host::is_strict()
@@ -115,8 +119,9 @@ impl RootContext for Root {
     fn on_tick(&mut self) {
         match self {
             Self::Unconfigured => {}
-            // Said again and again, since another rejected root that ends takes it back.
-            Self::Rejected => Envoy.gauge(Gauge::ConfigRejected, 1),
+            // Said again and again, since others take it back: a root that ends, or another plugin.
+            Self::Rejected(edition) if edition.is_newest() => Envoy.gauge(Gauge::ConfigRejected, 1),
+            Self::Rejected(_) => {}
             Self::Mirroring(mirroring) => mirroring.outbox.tick(),
             Self::Draining(mirroring) => {
                 mirroring.outbox.tick();
@@ -140,7 +145,7 @@ impl RootContext for Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        if matches!(self, Self::Rejected) {
+        if matches!(self, Self::Rejected(_)) {
             Envoy.gauge(Gauge::ConfigRejected, 0);
         }
     }

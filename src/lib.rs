@@ -28,6 +28,7 @@
 
 pub mod budget;
 pub mod config;
+pub mod edition;
 mod filter;
 pub mod head;
 mod host;

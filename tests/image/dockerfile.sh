@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Dockerfile leaves an image of one layer, with the module in it as /plugin.wasm. Where the Rust
-# image cannot be pulled, a stand-in takes its place whose cargo copies the module instead of compiling.
+# image cannot be pulled, a stand-in takes its place that copies the module instead of building it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export step=docker
@@ -24,7 +24,7 @@ trap clean EXIT
 if ! docker pull --quiet "$rust" >/dev/null 2>&1 && ! docker inspect "$rust" >/dev/null 2>&1; then
     say "cannot pull $rust: a stand-in takes its place, which compiles nothing"
     cp dist/request_mirror.wasm "$scratch/module"
-    echo '#!/bin/sh' >"$scratch/rustup"
+    printf '#!/bin/sh\necho /\n' >"$scratch/rustc" # a folder, where the target's libraries would be
     cat >"$scratch/cargo" <<'CARGO'
 #!/bin/sh
 for argument; do case $argument in wasm32-*) target=$argument ;; esac; done
@@ -32,7 +32,8 @@ mkdir -p "target/$target/release"
 cp /bin/module "target/$target/release/request_mirror.wasm"
 CARGO
     chmod +x "$scratch"/*
-    tests/stand-in.sh "$rust" '[]' 0 /bin/sh /bin/cp /bin/mkdir "$scratch"/*
+    tools=(sh cmp cp dirname mkdir sed wc)
+    tests/stand-in.sh "$rust" '[]' 0 "${tools[@]/#//usr/bin/}" "$scratch"/*
     stand_in=yes
 fi
 
