@@ -108,10 +108,12 @@ impl Collecting {
             return;
         }
         let room = outbox.grow(&mut self.hold, u64::try_from(size).unwrap_or(u64::MAX));
-        if !room || self.body.try_reserve(size).is_err() {
+        if !room || (!self.body.is_empty() && self.body.try_reserve(size).is_err()) {
             return self.drop_all(outbox, Counter::DroppedBufferFull);
         }
         match read().filter(|chunk| chunk.len() == size) {
+            // Most bodies come in one chunk, which then need not be copied once more.
+            Some(chunk) if self.body.is_empty() => self.body = chunk,
             Some(chunk) => self.body.extend(chunk),
             None => self.drop_all(outbox, Counter::DroppedIncomplete),
         }

@@ -60,34 +60,30 @@ struct Candidate<T> {
 impl<T> Routes<T> {
     pub fn new(routes: Vec<Route<T>>) -> Self {
         let mut all = Self { exact: BTreeMap::new(), wildcard: BTreeMap::new(), any: Vec::new() };
-        for route in routes {
-            let seniority = Rc::new(route.seniority);
-            let candidates: Vec<_> = route
-                .rules
-                .into_iter()
-                .flat_map(|rule| {
-                    let outcome = Rc::new(rule.outcome);
-                    let seniority = Rc::clone(&seniority);
-                    rule.matches.into_iter().map(move |fits| {
-                        let (seniority, outcome) = (Rc::clone(&seniority), Rc::clone(&outcome));
-                        Rc::new(Candidate { fits, seniority, outcome })
-                    })
-                })
-                .collect();
-            if route.hostnames.is_empty() {
-                all.any.extend(candidates.iter().cloned());
-            }
-            for hostname in route.hostnames {
-                let group = match hostname {
-                    Hostname::Exact(name) => all.exact.entry(name),
-                    Hostname::Wildcard(suffix) => all.wildcard.entry(suffix),
-                };
-                group.or_default().extend(candidates.iter().cloned());
+        for Route { hostnames, rules, seniority } in routes {
+            let seniority = Rc::new(seniority);
+            for Rule { matches, outcome } in rules {
+                let outcome = Rc::new(outcome);
+                for fits in matches {
+                    let (seniority, outcome) = (Rc::clone(&seniority), Rc::clone(&outcome));
+                    all.add(&hostnames, Rc::new(Candidate { fits, seniority, outcome }));
+                }
             }
         }
-        let groups = all.exact.values_mut().chain(all.wildcard.values_mut());
-        groups.chain([&mut all.any]).for_each(|group| group.sort_by(|a, b| a.before(b)));
         all
+    }
+
+    fn add(&mut self, hostnames: &[Hostname], candidate: Rc<Candidate<T>>) {
+        for hostname in hostnames {
+            let group = match hostname {
+                Hostname::Exact(name) => self.exact.entry(name.clone()),
+                Hostname::Wildcard(suffix) => self.wildcard.entry(suffix.clone()),
+            };
+            candidate.insert_into(group.or_default());
+        }
+        if hostnames.is_empty() {
+            candidate.insert_into(&mut self.any);
+        }
     }
 
     /// Hostname, match and outcome of every rule, by hostname and in the order in which they are
@@ -121,9 +117,15 @@ impl<T> Routes<T> {
 }
 
 impl<T> Candidate<T> {
-    /// Less if this one is asked before the other. Of equals, which a stable sort leaves in their
-    /// order, the first in the list is asked first.
-    fn before(&self, other: &Self) -> Ordering {
+    /// Takes its place in a group: behind those that are asked before it, and of equals behind those
+    /// that came before it in the list.
+    fn insert_into(self: &Rc<Self>, group: &mut Vec<Rc<Self>>) {
+        let place = group.partition_point(|other| other.order(self) != Ordering::Greater);
+        group.insert(place, Rc::clone(self));
+    }
+
+    /// Less if this one is asked before the other.
+    fn order(&self, other: &Self) -> Ordering {
         let rank = |candidate: &Self| Reverse(candidate.fits.rank());
         rank(self).cmp(&rank(other)).then_with(|| self.seniority.cmp(&other.seniority))
     }
