@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::config::Limits;
+use crate::config::{Limits, MAX_TIMEOUT};
 use held::Held;
 pub use held::{HeadHold, Hold, Permit};
 use table::{Holding, Table};
@@ -22,6 +22,9 @@ use table::{Holding, Table};
 /// How long after its last mirror's timeout a root that has not renewed its row counts as dead. Long
 /// beside the renewals (see [`crate::outbox::HOUSEKEEPING`]) and the stalls of a busy worker.
 pub const GRACE: Duration = Duration::from_secs(1);
+
+/// No row is valid for longer.
+const LONGEST_LEASE: Duration = MAX_TIMEOUT.saturating_add(GRACE);
 
 /// Attempts to write the table against other workers before giving up. A lost attempt means that
 /// another worker has won one, and each has about one write a millisecond.
@@ -85,7 +88,7 @@ pub struct News {
     pub lost: u64,
     /// Whether this root itself was taken for dead: the mirrors it had in flight are counted as lost.
     pub forfeited: bool,
-    /// Whether the shared value made no sense and was begun anew.
+    /// Whether the shared value, or a row in it, made no sense and was dropped.
     pub repaired: bool,
 }
 
@@ -210,8 +213,9 @@ impl Budget {
             let now = host.now();
             let (value, version) = host.load();
             let decoded = Table::decode(&value);
-            let repaired = decoded.is_none() && !value.is_empty();
+            let mut repaired = decoded.is_none() && !value.is_empty();
             let mut table = decoded.unwrap_or_else(|| Table::new(nanoseconds(now)));
+            repaired |= table.drop_beyond(nanoseconds(now.saturating_add(LONGEST_LEASE)));
             let row = table.take(self.owner);
             if row.is_none() {
                 self.forfeit(table.origin);

@@ -213,7 +213,7 @@ impl<H: Host> Outbox<H> {
             outcomes.for_each(|(counter, by)| self.host.count(counter, by));
         }
         if settled.news.repaired {
-            warn!("the shared budget was not in a form this version knows, and was begun anew");
+            warn!("the shared budget held what no mirror has written; that was dropped");
         }
         if settled.news.lost > 0 {
             self.host.count(Counter::Lost, settled.news.lost);

@@ -99,6 +99,14 @@ impl Table {
         before.saturating_sub(self.mirrors())
     }
 
+    /// Takes the rows out that claim to end after this time, and tells whether there were any. No root
+    /// writes one: they would never be reclaimed.
+    pub fn drop_beyond(&mut self, latest: u64) -> bool {
+        let before = self.rows.len();
+        self.rows.retain(|row| row.expires <= latest);
+        self.rows.len() < before
+    }
+
     /// The mirrors in flight in all rows.
     pub fn mirrors(&self) -> u64 {
         let mirrors = self.rows.iter().map(|row| u64::from(row.holding.mirrors));

@@ -109,6 +109,18 @@ fn a_spoilt_value_is_begun_anew_and_nobody_takes_himself_for_dead() {
 }
 
 #[test]
+fn a_row_that_would_never_expire_is_dropped_and_its_mirrors_are_nobodys_loss() {
+    let host = FakeHost::default();
+    let mut table = Table::new(0);
+    let all = Holding { mirrors: u32::MAX, bytes: u64::MAX, reserved: u64::MAX };
+    table.put(99, u64::MAX, all);
+    host.shared.replace(table.encode());
+    let settled = settle(&budget(1), &host, 8);
+    assert_eq!((settled.permits.len(), settled.in_flight), (8, 8));
+    assert_eq!(settled.news, News { repaired: true, ..News::default() });
+}
+
+#[test]
 fn lost_races_are_tried_again_but_not_for_ever() {
     let host = FakeHost::default();
     let one = budget(1);

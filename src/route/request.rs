@@ -1,11 +1,16 @@
 //! A request as matches look at it.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use super::hostname;
 use crate::head::Head;
 
 /// The parts of a request that matches are about.
+///
+/// Headers and query are sorted once, when the first match asks: a client may send thousands of each,
+/// and there may be hundreds of matches.
 pub struct Request<'a> {
     pub host: String,
     /// Without the query, as it stands: what is normalised in it, Envoy has normalised before.
@@ -13,6 +18,8 @@ pub struct Request<'a> {
     pub method: &'a [u8],
     query: &'a [u8],
     head: &'a Head,
+    headers: OnceCell<BTreeMap<&'a [u8], Cow<'a, [u8]>>>,
+    query_params: OnceCell<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
 impl<'a> Request<'a> {
@@ -27,19 +34,38 @@ impl<'a> Request<'a> {
             query: parts.next().unwrap_or_default(),
             method: head.get(":method")?,
             head,
+            headers: OnceCell::new(),
+            query_params: OnceCell::new(),
         })
     }
 
     /// A header's value; of a repeated one all values, joined by commas. The name in lower case.
-    pub fn header(&self, name: &str) -> Option<Cow<'a, [u8]>> {
-        let mut values = self.head.iter().filter(|header| header.0 == name.as_bytes());
-        let first = Cow::Borrowed(values.next()?.1);
-        Some(values.fold(first, |joined, (_, value)| [&joined, value].join(b",".as_slice()).into()))
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        let headers = self.headers.get_or_init(|| {
+            let mut headers = BTreeMap::new();
+            for (name, value) in self.head.iter() {
+                headers
+                    .entry(name)
+                    .and_modify(|joined: &mut Cow<[u8]>| {
+                        joined.to_mut().push(b',');
+                        joined.to_mut().extend(value);
+                    })
+                    .or_insert(Cow::Borrowed(value));
+            }
+            headers
+        });
+        headers.get(name.as_bytes()).map(AsRef::as_ref)
     }
 
     /// The first value of a query parameter, decoded.
-    pub fn query_param(&self, name: &str) -> Option<Cow<'a, str>> {
-        let mut params = form_urlencoded::parse(self.query);
-        params.find(|(key, _)| key == name).map(|(_, value)| value)
+    pub fn query_param(&self, name: &str) -> Option<&str> {
+        let params = self.query_params.get_or_init(|| {
+            let mut params = BTreeMap::new();
+            for (name, value) in form_urlencoded::parse(self.query) {
+                params.entry(name).or_insert(value);
+            }
+            params
+        });
+        params.get(name).map(AsRef::as_ref)
     }
 }

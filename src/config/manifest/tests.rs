@@ -309,6 +309,17 @@ fn across_routes_the_more_specific_match_wins_then_the_older_route_then_its_name
 }
 
 #[test]
+fn a_value_that_would_keep_a_regular_expression_busy_fits_none() {
+    let config = config(&json!({ "httpRoutes": [route(&[
+        ("regex", path("RegularExpression", "/.*")),
+        ("all", path("PathPrefix", "/")),
+    ])] }));
+    let config = config.unwrap();
+    assert_eq!(clusters(&config, &format!("GET h/{}", "x".repeat(4095))), "regex");
+    assert_eq!(clusters(&config, &format!("GET h/{}", "x".repeat(4096))), "all");
+}
+
+#[test]
 fn headers_match_by_a_name_in_any_case_and_by_their_joined_value() {
     let header = |name: &str, kind: &str, value: &str| json!([{ "headers": [{ "name": name, "type": kind, "value": value }] }]);
     check(
@@ -597,6 +608,10 @@ fn an_error_names_the_place_in_the_manifest() {
         (
             json!({ "matches": path("RegularExpression", "/a)|(/b") }),
             ".matches[0].path.value: \"/a)|(/b\" is not a regular expression: found closing ')' without matching '('",
+        ),
+        (
+            json!({ "matches": path("RegularExpression", "/(.{1,200}/){1,20}") }),
+            ".matches[0].path.value: \"/(.{1,200}/){1,20}\" is not a regular expression: compiled regex exceeded size limit",
         ),
         (
             json!({ "matches": [{ "headers": [{ "name": "a" }] }] }),
