@@ -1,6 +1,6 @@
 //! What mirrors may cost: concurrent ones and bytes held, in the whole process.
 //!
-//! Workers run in VMs of their own and share one value ([`table`]) in the host's shared data. Each
+//! Workers run in VMs of their own and share one value (`table`) in the host's shared data. Each
 //! root context has a row there: how many mirrors it has in flight, how many bytes it holds, and by
 //! when all of that must have ended. A row past its time belongs to a VM that died, and whoever
 //! reads it next reclaims it. A root writes its own true count each time, so nothing that gets lost

@@ -1,7 +1,7 @@
 //! The plugin configuration: what the user wrote, turned into what the filter goes by.
 //!
-//! Written is a JSON document ([`document`]) or the same as a `google.protobuf.Struct`
-//! ([`protobuf`]); usable is [`Config`]. Nothing is checked later: what parses, works.
+//! Written is a JSON document (`document`) or the same as a `google.protobuf.Struct`
+//! (`protobuf`); usable is [`Config`]. Nothing is checked later: what parses, works.
 
 mod document;
 mod duration;

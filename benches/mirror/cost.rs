@@ -1,6 +1,5 @@
 //! CPU time of the Envoy process per request.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -26,8 +25,8 @@ pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
 
     let mut report = Report::default();
     for load in Load::ALL {
-        let mut costs: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut order: Vec<&Variant> = variants.iter().filter(|it| it.is_for(load)).collect();
+        let mut costs: Vec<(&str, Vec<f64>)> = order.iter().map(|it| (it.name, vec![])).collect();
         for round in 0..=rounds {
             fastrand::shuffle(&mut order);
             for variant in &order {
@@ -38,7 +37,8 @@ pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
                 // The first round warms up: connections, code, caches.
                 if round > 0 {
                     let cost = spent as f64 / 1000.0 / load.requests() as f64;
-                    costs.entry(variant.name).or_default().push(cost);
+                    let series = costs.iter_mut().find(|(name, _)| *name == variant.name);
+                    series.context("an unknown variant")?.1.push(cost);
                 }
             }
             eprint!("\r{load}: round {round} of {rounds} ");

@@ -14,7 +14,14 @@ use crate::variants::BASELINE;
 /// Microseconds of CPU per request, by variant, one for each round.
 pub struct Measured {
     pub rounds: usize,
-    pub costs: BTreeMap<&'static str, Vec<f64>>,
+    pub costs: Vec<(&'static str, Vec<f64>)>,
+}
+
+impl Measured {
+    fn of(&self, variant: &str) -> Option<&[f64]> {
+        let found = self.costs.iter().find(|(name, _)| *name == variant);
+        found.map(|(_, series)| series.as_slice())
+    }
 }
 
 #[derive(Default)]
@@ -42,7 +49,7 @@ impl Report {
             .0
             .iter()
             .map(|(load, measured)| {
-                let costs = &measured.costs;
+                let costs: BTreeMap<_, _> = measured.costs.iter().cloned().collect();
                 json!({ "load": load.to_string(), "rounds": measured.rounds, "microseconds": costs })
             })
             .collect();
@@ -53,17 +60,13 @@ impl Report {
 
     fn rows(&self) -> impl Iterator<Item = Row> {
         self.0.iter().flat_map(|(load, measured)| {
-            let costs = &measured.costs;
-            costs.iter().map(|(variant, series)| {
-                let native = variant.rsplit_once(' ').map(|_| native_twin(variant));
-                let native = native.and_then(|name| costs.get(name.as_str()));
-                Row {
-                    load: *load,
-                    variant,
-                    microseconds: median(series.clone()),
-                    to_baseline: ratio(series, &costs[BASELINE]),
-                    to_native: native.map(|native| ratio(series, native)),
-                }
+            let baseline = measured.of(BASELINE).unwrap_or_default();
+            measured.costs.iter().map(move |(variant, series)| Row {
+                load: *load,
+                variant,
+                microseconds: median(series.clone()),
+                to_baseline: ratio(series, baseline),
+                to_native: measured.of(&native_twin(variant)).map(|native| ratio(series, native)),
             })
         })
     }

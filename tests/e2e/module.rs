@@ -38,6 +38,37 @@ fn the_module_imports_only_what_every_supported_envoy_provides() -> Result<()> {
     Ok(())
 }
 
+/// Each callback that a module exports costs every request an entry into the VM: none more than the
+/// mirror needs, however it was built.
+#[test]
+fn the_module_exports_only_the_callbacks_that_a_mirror_needs() -> Result<()> {
+    let needed = [
+        "proxy_on_configure",
+        "proxy_on_context_create",
+        "proxy_on_delete",
+        "proxy_on_done",
+        "proxy_on_http_call_response",
+        "proxy_on_memory_allocate",
+        "proxy_on_request_body",
+        "proxy_on_request_headers",
+        "proxy_on_request_trailers",
+        "proxy_on_tick",
+        "proxy_on_vm_start",
+    ];
+    let module = std::fs::read(rig::artifacts::module()?)?;
+    let mut callbacks = BTreeSet::new();
+    for part in Parser::new(0).parse_all(&module) {
+        if let Payload::ExportSection(section) = part? {
+            for export in section {
+                callbacks.insert(export?.name.to_owned());
+            }
+        }
+    }
+    callbacks.retain(|name| name.starts_with("proxy_on_"));
+    ensure!(callbacks.iter().eq(needed), "the module exports {callbacks:?}");
+    Ok(())
+}
+
 /// Workers start within the same microseconds: only entropy tells their generators apart.
 #[test]
 fn the_module_draws_on_the_hosts_entropy() -> Result<()> {
