@@ -8,7 +8,6 @@ use proxy_wasm::types::{Action, ContextType};
 
 use crate::budget::Budget;
 use crate::config::Config;
-use crate::edition::Edition;
 use crate::host::{self, Envoy};
 use crate::mirror::Request;
 use crate::outbox::{CallId, Outbox};
@@ -23,9 +22,9 @@ pub fn install() {
 /// One plugin configuration in one VM.
 enum Root {
     Unconfigured,
-    /// The configuration was no good: nothing is mirrored, and the gauge says so until the plugin has
-    /// a newer one.
-    Rejected(Edition),
+    /// The configuration was no good: nothing is mirrored, and the gauge says so as long as this root
+    /// lives. With several listeners a newer configuration need not be one in its place.
+    Rejected,
     Mirroring(Rc<Mirroring>),
     /// Its listener is gone; the last mirrors are still to end.
     Draining(Rc<Mirroring>),
@@ -48,7 +47,7 @@ impl Root {
     fn mirroring(&self) -> Option<&Rc<Mirroring>> {
         match self {
             Self::Mirroring(mirroring) | Self::Draining(mirroring) => Some(mirroring),
-            Self::Unconfigured | Self::Rejected(_) => None,
+            Self::Unconfigured | Self::Rejected => None,
         }
     }
 }
@@ -96,11 +95,9 @@ impl RootContext for Root {
     /// it answer 500 to every request.
     fn on_configure(&mut self, _: usize) -> bool {
         host::start_vm();
-        let edition = Edition::next(host::plugin_name());
         match Config::parse(&host::plugin_configuration()) {
             Ok(config) => {
                 config.warnings.iter().for_each(|warning| warn!("{warning}"));
-                Envoy.gauge(Gauge::ConfigRejected, 0);
                 *self = Self::Mirroring(Rc::new(Mirroring::new(config)));
                 true
             }
@@ -108,7 +105,7 @@ impl RootContext for Root {
                 for wrong in errors {
                     error!("configuration rejected, nothing is mirrored: {wrong}");
                 }
-                *self = Self::Rejected(edition);
+                *self = Self::Rejected;
                 self.on_tick();
                 host::tick_every(crate::outbox::HOUSEKEEPING);
                 !host::is_strict()
@@ -119,9 +116,8 @@ impl RootContext for Root {
     fn on_tick(&mut self) {
         match self {
             Self::Unconfigured => {}
-            // Said again and again, since others take it back: a root that ends, or another plugin.
-            Self::Rejected(edition) if edition.is_newest() => Envoy.gauge(Gauge::ConfigRejected, 1),
-            Self::Rejected(_) => {}
+            // Said again and again, since another rejected root that ends takes it back.
+            Self::Rejected => Envoy.gauge(Gauge::ConfigRejected, 1),
             Self::Mirroring(mirroring) => mirroring.outbox.tick(),
             Self::Draining(mirroring) => {
                 mirroring.outbox.tick();
@@ -145,7 +141,7 @@ impl RootContext for Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        if matches!(self, Self::Rejected(_)) {
+        if matches!(self, Self::Rejected) {
             Envoy.gauge(Gauge::ConfigRejected, 0);
         }
     }

@@ -81,12 +81,6 @@ pub fn plugin_configuration() -> Vec<u8> {
     buffer.ok().flatten().unwrap_or_default()
 }
 
-/// The name that the plugin has in its own configuration, empty if it has none.
-pub fn plugin_name() -> Vec<u8> {
-    // Envoy knows the property, and answers with an error that the SDK expects where it does not.
-    hostcalls::get_property(vec!["plugin_name"]).ok().flatten().unwrap_or_default()
-}
-
 /// Whether the VM's environment asks for bad configurations to be refused.
 pub fn is_strict() -> bool {
     std::env::var("REQUEST_MIRROR_STRICT").is_ok_and(|strict| strict == "true")

@@ -30,7 +30,6 @@
 
 pub mod budget;
 pub mod config;
-pub mod edition;
 mod filter;
 pub mod head;
 mod host;
