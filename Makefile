@@ -27,7 +27,8 @@ envoy: ## the Envoy that demo, run and test use (or set ENVOY=/path/to/envoy)
 
 test: build trap envoy ## unit tests, then end-to-end tests against Envoy
 	cargo test --workspace --lib
-	cargo test --test schema --example check
+	cargo test --package rig --test schema
+	cargo test --example check
 	cargo test --test e2e
 
 check: ## say what CONFIG=file would mirror, or what is wrong with it (- for standard input)

@@ -5,8 +5,8 @@ use crate::head::{Head, Header};
 /// Request headers that are not copied.
 ///
 /// `expect` would make the shadow answer 100 first. The `x-envoy-*` ones steer the router that sends
-/// the copy: they lift its time limit, retry it or turn its timeout into a success.
-const NOT_COPIED: [&[u8]; 9] = [
+/// the copy: they move its time limit, retry it or turn its timeout into a success.
+const NOT_COPIED: [&[u8]; 10] = [
     b"expect",
     b"x-envoy-hedge-on-per-try-timeout",
     b"x-envoy-max-retries",
@@ -16,6 +16,7 @@ const NOT_COPIED: [&[u8]; 9] = [
     b"x-envoy-upstream-rq-per-try-timeout-ms",
     b"x-envoy-upstream-rq-timeout-alt-response",
     b"x-envoy-upstream-rq-timeout-ms",
+    b"x-envoy-upstream-stream-duration-ms",
 ];
 
 /// Without these Envoy sends nothing.

@@ -227,7 +227,8 @@ fn a_configuration_can_be_said_in_words() {
          *.b.test/x, header v=1, query q like [0-9]: {mirrored}\n\
          *.b.test/api/…, GET: {mirrored}\n\
          * with a path like /r.*: not mirrored\n\
-         */…: not mirrored\n"
+         */…: not mirrored\n\
+         any other request: not mirrored\n"
     );
     assert_eq!(routes.unwrap().to_string(), expected);
 }

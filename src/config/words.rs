@@ -15,9 +15,12 @@ impl fmt::Display for Config {
         };
         match &self.mirrors {
             Mirrors::Every(mirrors) => show(f, "every request", mirrors),
-            Mirrors::ByRule(routes) => routes
-                .iter()
-                .try_for_each(|(host, fits, rule)| show(f, &format!("{host}{fits}"), rule)),
+            Mirrors::ByRule(routes) => {
+                for (host, fits, rule) in routes.iter() {
+                    show(f, &format!("{host}{fits}"), rule)?;
+                }
+                writeln!(f, "any other request: not mirrored")
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::stage::{Scenario, Stage};
 
 /// What the contract takes off a copy: the first wait for an answer that nobody awaits, the others
 /// would make Envoy retry the copy, or wait longer for it than the mirror's timeout.
-const STRIPPED: [&str; 9] = [
+const STRIPPED: [&str; 10] = [
     "expect",
     "x-envoy-upstream-rq-timeout-ms",
     "x-envoy-upstream-rq-per-try-timeout-ms",
@@ -18,6 +18,7 @@ const STRIPPED: [&str; 9] = [
     "x-envoy-hedge-on-per-try-timeout",
     "x-envoy-upstream-alt-stat-name",
     "x-envoy-upstream-rq-timeout-alt-response",
+    "x-envoy-upstream-stream-duration-ms",
 ];
 
 /// What Envoy puts on a copy, whatever the primary got.

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::stage::Scenario;
 
 /// What a client may ask Envoy to do with its request, each of which would do the same to a copy.
-const WISHES: [(&str, &str); 7] = [
+const WISHES: [(&str, &str); 8] = [
     ("x-envoy-upstream-rq-timeout-ms", "3600000"),
     ("x-envoy-upstream-rq-per-try-timeout-ms", "3600000"),
     ("x-envoy-retry-on", "5xx,reset,connect-failure"),
@@ -18,6 +18,7 @@ const WISHES: [(&str, &str); 7] = [
     ("x-envoy-max-retries", "3"),
     ("x-envoy-hedge-on-per-try-timeout", "true"),
     ("x-envoy-upstream-rq-timeout-alt-response", "true"),
+    ("x-envoy-upstream-stream-duration-ms", "3600000"),
 ];
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use request_mirror::config::{
 use serde_json::{Value, json};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../envoy/config.schema.json")).expect("it is JSON")
+    serde_json::from_str(include_str!("../../../envoy/config.schema.json")).expect("it is JSON")
 });
 
 static VALIDATOR: LazyLock<Validator> =
