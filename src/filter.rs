@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::config::Config;
 use crate::host::{self, Envoy};
 use crate::mirror::Request;
-use crate::outbox::{CallId, Outbox};
+use crate::outbox::{CallId, HOUSEKEEPING, Outbox, Timer};
 use crate::sampling::{Dice, Draws};
 use crate::stats::{Gauge, Meter};
 
@@ -85,7 +85,10 @@ impl Context for Root {
                 *self = Self::Draining(Rc::clone(mirroring));
                 false
             }
-            _ => true,
+            _ => {
+                host::tick_never();
+                true
+            }
         }
     }
 }
@@ -94,7 +97,8 @@ impl RootContext for Root {
     /// Always true unless strict: to refuse a configuration would stop Envoy from starting, or make
     /// it answer 500 to every request.
     fn on_configure(&mut self, _: usize) -> bool {
-        host::start_vm();
+        host::follow_log_level();
+        host::define_metrics();
         match Config::parse(&host::plugin_configuration()) {
             Ok(config) => {
                 config.warnings.iter().for_each(|warning| warn!("{warning}"));
@@ -106,8 +110,8 @@ impl RootContext for Root {
                     error!("configuration rejected, nothing is mirrored: {wrong}");
                 }
                 *self = Self::Rejected;
-                self.on_tick();
-                host::tick_every(crate::outbox::HOUSEKEEPING);
+                Envoy.gauge(Gauge::ConfigRejected, 1);
+                Envoy.tick_every(HOUSEKEEPING);
                 !host::is_strict()
             }
         }
@@ -123,6 +127,7 @@ impl RootContext for Root {
                 mirroring.outbox.tick();
                 if mirroring.outbox.is_idle() {
                     *self = Self::Unconfigured;
+                    host::tick_never();
                     host::done();
                 }
             }

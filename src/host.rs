@@ -18,8 +18,9 @@ use crate::head::{Head, Header};
 use crate::outbox::{CallId, Caller, Refusal, Timer};
 use crate::stats::{Answer, COUNTERS, Counter, DURATION, GAUGES, Gauge, Meter};
 
-/// The budget's key in the host's shared data.
-const SHARED_KEY: &str = "request_mirror.budget";
+/// The budget's key in the host's shared data. A new format of the value takes a new key: versions of
+/// this module with the same `vm_id` may run side by side, and would spoil each other's value.
+const SHARED_KEY: &str = "request_mirror.budget.1";
 
 /// A version that no value has: the host counts versions up from 1. Where the key is absent, a
 /// value is stored at any version but 0, which overwrites; so this is insert-if-absent.
@@ -51,12 +52,16 @@ unsafe extern "C" {
     fn random_get(buffer: *mut u8, length: usize) -> u16;
 }
 
-/// Follows Envoy's own log level and defines the metrics, so that they show before the first count.
-pub fn start_vm() {
+/// Logs at the level that Envoy itself logs at now.
+pub fn follow_log_level() {
     // Envoy answers with a level, never with an error.
     if let Ok(level) = hostcalls::get_log_level() {
         proxy_wasm::set_log_level(level);
     }
+}
+
+/// Makes the metrics show before the first count; all but the first call in a VM do nothing.
+pub fn define_metrics() {
     METRICS.with(|metrics| {
         metrics.get_or_init(Metrics::define);
     });
@@ -64,7 +69,7 @@ pub fn start_vm() {
 
 impl Metrics {
     fn define() -> Self {
-        // Envoy refuses only a type that it does not know.
+        // Envoy refuses only a type that it does not know, and then the SDK panics: no id is made up.
         let define = |kind, name| hostcalls::define_metric(kind, name).unwrap_or_default();
         Self {
             counters: COUNTERS.map(|(_, name)| define(MetricType::Counter, name)),
@@ -83,7 +88,9 @@ pub fn plugin_configuration() -> Vec<u8> {
 
 /// Whether the VM's environment asks for bad configurations to be refused.
 pub fn is_strict() -> bool {
-    std::env::var("REQUEST_MIRROR_STRICT").is_ok_and(|strict| strict == "true")
+    // Whoever sets it at all wants a check: it is off only where it says so.
+    let strict = std::env::var("REQUEST_MIRROR_STRICT");
+    strict.is_ok_and(|strict| !matches!(strict.as_str(), "" | "0" | "false"))
 }
 
 /// A random word of the host's.
@@ -134,10 +141,9 @@ pub fn answer(headers: usize) -> Option<Answer> {
     Some(Answer { status, local })
 }
 
-/// Has the root context's tick called once a period, from an HTTP context's callbacks as well.
-pub fn tick_every(period: Duration) {
-    // Never fails.
-    let _ = hostcalls::set_tick_period(period);
+/// Ends the root context's ticks. Envoy goes on with the timer of a root that is gone.
+pub fn tick_never() {
+    Envoy.tick_every(Duration::ZERO);
 }
 
 /// Lets Envoy delete a root context whose `on_done` asked for time. Panics for any other.
@@ -177,38 +183,29 @@ impl Store for Envoy {
     }
 }
 
+// The host knows each id, and each metric has the type of its use.
 impl Meter for Envoy {
     fn count(&self, counter: Counter, by: u64) {
-        with_metric(
-            |metrics| metrics.counters.get(counter as usize),
-            |id| {
-                let _ = hostcalls::increment_metric(id, i64::try_from(by).unwrap_or(i64::MAX));
-            },
-        );
+        if let Some(id) = metric(|metrics| metrics.counters.get(counter as usize).copied()) {
+            let _ = hostcalls::increment_metric(id, i64::try_from(by).unwrap_or(i64::MAX));
+        }
     }
 
     fn gauge(&self, gauge: Gauge, value: u64) {
-        record(|metrics| metrics.gauges.get(gauge as usize), value);
+        if let Some(id) = metric(|metrics| metrics.gauges.get(gauge as usize).copied()) {
+            let _ = hostcalls::record_metric(id, value);
+        }
     }
 
     fn duration(&self, milliseconds: u64) {
-        record(|metrics| Some(&metrics.duration), milliseconds);
+        if let Some(id) = metric(|metrics| Some(metrics.duration)) {
+            let _ = hostcalls::record_metric(id, milliseconds);
+        }
     }
 }
 
-fn record(metric: impl FnOnce(&Metrics) -> Option<&u32>, value: u64) {
-    with_metric(metric, |id| {
-        let _ = hostcalls::record_metric(id, value);
-    });
-}
-
-/// Does something with a metric's id. The host knows each, and each has the type of its use.
-fn with_metric(metric: impl FnOnce(&Metrics) -> Option<&u32>, with: impl FnOnce(u32)) {
-    METRICS.with(|metrics| {
-        if let Some(id) = metrics.get().and_then(metric) {
-            with(*id);
-        }
-    });
+fn metric(of: impl FnOnce(&Metrics) -> Option<u32>) -> Option<u32> {
+    METRICS.with(|metrics| metrics.get().and_then(of))
 }
 
 impl Caller for Envoy {
@@ -230,6 +227,7 @@ impl Caller for Envoy {
 
 impl Timer for Envoy {
     fn tick_every(&self, period: Duration) {
-        tick_every(period);
+        // Never fails. From an HTTP context's callback it sets the timer of its root.
+        let _ = hostcalls::set_tick_period(period);
     }
 }

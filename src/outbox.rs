@@ -168,7 +168,7 @@ impl<H: Host> Outbox<H> {
             }
             None => self.drop_for_budget(wanted),
         }
-        drop(ready);
+        drop(ready); // what is left of it gives back the bytes it held
         let is_done = self.queue.borrow().is_empty() && self.is_settled();
         self.tick_every(if is_done { HOUSEKEEPING } else { SOON });
     }
@@ -223,7 +223,7 @@ impl<H: Host> Outbox<H> {
         let warned = |drop: &u64| drop.is_multiple_of(DROPS_PER_WARNING);
         for drop in settled.drops.clone().filter(warned) {
             warn!(
-                "{} mirrors dropped so far: all {} permits of requestMirrorBudget were in use",
+                "{} mirrors dropped so far for want of one of the {} permits of requestMirrorBudget",
                 drop.saturating_add(1),
                 self.budget.limit()
             );

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// What is counted, one for each mirror. Each selected mirror ends in exactly one of the drops, or
+/// What is counted: mirrors, and skipped requests. Each selected mirror ends in exactly one of the drops, or
 /// is sent; each sent one ends in exactly one of completed, timed out, failed and lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
@@ -47,7 +47,8 @@ pub const COUNTERS: [(Counter, &str); 17] = [
     (Counter::SkippedUpgrade, "request_mirror.skipped.upgrade"),
 ];
 
-/// Values of the whole process, recorded from the shared table by whichever worker read it last.
+/// Values of the whole process. The first two are recorded from the shared table by whichever worker
+/// read it last, the third by each root with a rejected configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gauge {
     InFlight,

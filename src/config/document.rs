@@ -62,7 +62,10 @@ impl<'a> Node<'a> {
         let fields = self.foreign_fields()?;
         match fields.object.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(fields),
-            Some(unknown) => Err(fields.error(unknown, suggestion(unknown, known))),
+            // Its name may hold anything, and the error is to be one line.
+            Some(unknown) => {
+                Err(fields.error(&unknown.escape_debug().to_string(), suggestion(unknown, known)))
+            }
         }
     }
 

@@ -90,10 +90,14 @@ fn rule(
     for (backend, weight) in backends.iter().zip(weights) {
         for mirror in mirrors(backend)? {
             let target = mirror::read(&mirror, namespace, context);
-            outcome.extend(context.keep(target).flatten().map(|mut target| {
-                target.fraction = target.fraction.weighted(weight, total);
-                Rc::new(target)
-            }));
+            let Some(mut target) = context.keep(target).flatten() else { continue };
+            target.fraction = target.fraction.weighted(weight, total);
+            if target.fraction.is_zero() {
+                let why = "the backend has no weight, so it mirrors nothing";
+                context.warnings.push(format!("{}: {why}", mirror.path()));
+                continue;
+            }
+            outcome.push(Rc::new(target));
         }
     }
     Ok(Rule { matches: matches::read(&fields, kind)?, outcome })

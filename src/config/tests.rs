@@ -103,6 +103,11 @@ fn an_error_names_the_place_the_value_and_the_rule() {
         (r#"{"requestMirror": "shadow"}"#, r#"requestMirror: "shadow" is not an object"#),
         (r#"{"requestmirror": {}}"#, "requestmirror: unknown field; did you mean requestMirror?"),
         (
+            "{\"a\\nb\": 1}",
+            "a\\nb: unknown field; known are requestMirror, httpRoutes, grpcRoutes, \
+             requestMirrorBudget, maxBufferedBytes, clusterDomain",
+        ),
+        (
             r#"{"mirror": {}}"#,
             "mirror: unknown field; known are requestMirror, httpRoutes, grpcRoutes, \
              requestMirrorBudget, maxBufferedBytes, clusterDomain",

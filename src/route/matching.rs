@@ -29,7 +29,7 @@ pub enum PathMatch {
     Exact(String),
     Regex(Pattern),
     /// The path's first elements, without a slash at the end: `/api` is the prefix of `/api` and of
-    /// `/api/x`, and not of `/apix`. Empty for every path.
+    /// `/api/x`, and not of `/apix`. Empty for every path that begins with a slash.
     Prefix(String),
     /// The path's last element, with its slash: a gRPC method of any service.
     Suffix(String),

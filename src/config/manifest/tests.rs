@@ -406,9 +406,15 @@ fn a_mirror_of_one_backend_gets_that_backends_share_of_the_rule() {
             { "name": "b", "port": 1, "weight": b },
         ] }] }] })
     };
-    for (a, b, percent) in [(1, 3, 25.0), (5, 0, 100.0), (0, 5, 0.0), (0, 0, 0.0)] {
+    for (a, b, percent) in [(1, 3, 25.0), (5, 0, 100.0)] {
         let config = config(&backends(a, b)).unwrap();
         assert_eq!(config.ceilings[0].percent(), percent, "{a}:{b}");
+    }
+    for (a, b) in [(0, 5), (0, 0)] {
+        let config = config(&backends(a, b)).unwrap();
+        let place = "httpRoutes[0].rules[0].backendRefs[0].filters[0].requestMirror";
+        let warning = format!("{place}: the backend has no weight, so it mirrors nothing");
+        assert_eq!((config.ceilings, config.warnings[0].clone()), (vec![], warning), "{a}:{b}");
     }
 }
 
