@@ -8,7 +8,7 @@ REQUEST_MIRROR_TRAP_WASM ?= target/trap/request_mirror.wasm
 export ENVOY REQUEST_MIRROR_WASM REQUEST_MIRROR_TRAP_WASM
 
 .DEFAULT_GOAL := help
-.PHONY: demo run build envoy test check bench lint fmt clean help trap \
+.PHONY: demo run build envoy test check bench fuzz soak deny lint fmt clean help trap \
 	up down image push caps matrix ship assets notes
 
 demo: build envoy ## show the mirror at work on a real Envoy, in under a minute
@@ -44,6 +44,17 @@ lint: ## formatting and clippy, warnings are errors
 
 bench: build envoy ## what it costs (WHAT=cost or latency, ROUNDS=60, COMPARE=other.wasm)
 	@COMPARE="$(COMPARE)" scripts/bench.sh $(WHAT)
+
+fuzz: ## look for bytes that a decoder chokes on (FUZZ_SECONDS=60 for each of four)
+	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),60)
+
+soak: build trap envoy ## a million requests to the worst shadows, 500 updates, crashes
+	@cargo run --release --example soak
+	@UPDATES=500 CRASHES=30 cargo test --test e2e -- updates_under_load crash_loop
+
+deny: ## licences, sources and advisories of all dependencies
+	@command -v cargo-deny >/dev/null || { echo 'no cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }
+	@cargo deny check
 
 up: ## Envoy, a primary and a shadow in Docker (GATEWAY_PORT=10000)
 	@scripts/compose.sh check

@@ -4,7 +4,7 @@
 
 mod find;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 
 use find::Found;
@@ -50,9 +50,9 @@ fn is_good(found: &Found) -> bool {
     match Config::parse(found.written.as_bytes()) {
         Ok(config) => {
             if !found.place.is_empty() {
-                println!("{}:", found.place);
+                say(&format!("{}:\n", found.place));
             }
-            print!("{config}");
+            say(&config.to_string());
             for warning in &config.warnings {
                 eprintln!("warning: {}", found.locate(warning));
             }
@@ -65,6 +65,11 @@ fn is_good(found: &Found) -> bool {
             false
         }
     }
+}
+
+/// To whoever reads it: `head` may have gone.
+fn say(words: &str) {
+    let _ = std::io::stdout().write_all(words.as_bytes());
 }
 
 fn fail(code: u8, why: &str) -> ExitCode {

@@ -98,6 +98,11 @@ impl Stage {
     }
 }
 
+/// How often a test repeats what it tries. `make soak` asks for more, with this variable.
+pub fn repeats(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).ok().and_then(|times| times.parse().ok()).unwrap_or(usual)
+}
+
 /// A `requestMirror` to the shadow. Only a test of the timeout itself should have a short one:
 /// the default of 100 ms may pass on a loaded machine.
 pub fn to_shadow(mirror: Value) -> Value {

@@ -1,8 +1,9 @@
 //! Configuration that changes while Envoy runs, read from a file that it watches.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rig::{Request, Setup, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,12 +41,22 @@ impl Resources {
 }
 
 /// The mirror's plugin as Istio brings it: by discovery, again and again.
-pub struct Plugin(Resources);
+pub struct Plugin {
+    resources: Resources,
+    setup: Setup,
+}
 
 impl Plugin {
     /// With this configuration to begin with.
     pub fn new(configuration: &impl ToString) -> Result<Self> {
-        Ok(Self(Resources::new(&[plugin(configuration)?])?))
+        Self::of(Setup::new()?, configuration)
+    }
+
+    /// With the filter of this setup, and this configuration to begin with.
+    pub fn of(setup: Setup, configuration: &impl ToString) -> Result<Self> {
+        let plugin = Self { resources: Resources::new(&[])?, setup };
+        plugin.publish(configuration)?;
+        Ok(plugin)
     }
 
     /// A scenario that takes its plugin from here.
@@ -53,7 +64,7 @@ impl Plugin {
         let filter = json!({
             "name": "request_mirror",
             "config_discovery": {
-                "config_source": self.0.source(),
+                "config_source": self.resources.source(),
                 "type_urls": ["type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm"],
             },
         });
@@ -63,7 +74,14 @@ impl Plugin {
 
     /// Replaces the configuration.
     pub fn publish(&self, configuration: &impl ToString) -> Result<()> {
-        self.0.publish(&[plugin(configuration)?])
+        let mut filter = Value::Null;
+        let setup = self.setup.clone().plugin(&configuration.to_string());
+        let _ = setup.patch(|config| filter = config.mirror_filter().clone());
+        self.resources.publish(&[json!({
+            "@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
+            "name": "request_mirror",
+            "typed_config": filter["typed_config"],
+        })])
     }
 
     /// Replaces the configuration by one that is rejected, and waits until no worker mirrors.
@@ -85,16 +103,72 @@ impl Plugin {
     }
 }
 
-/// The example's filter with this configuration, as a resource to discover.
-fn plugin(configuration: &impl ToString) -> Result<Value> {
-    let mut filter = Value::Null;
-    let setup = Setup::new()?.plugin(&configuration.to_string());
-    setup.patch(|config| filter = config.mirror_filter().clone());
-    Ok(json!({
-        "@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
-        "name": "request_mirror",
-        "typed_config": filter["typed_config"],
-    }))
+/// A listener that comes by discovery.
+pub struct Listener {
+    resources: Resources,
+    template: Value,
+}
+
+impl Listener {
+    const NAME: &str = "discovered";
+
+    /// With this plugin configuration to begin with.
+    pub fn new(plugin: &Value) -> Result<Self> {
+        let mut template = Value::Null;
+        let _ = Setup::new()?.patch(|config| template = config.listener().clone());
+        template["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
+        template["name"] = Self::NAME.into();
+        let listener = Self { resources: Resources::new(&[])?, template };
+        listener.publish(Some(plugin))?;
+        Ok(listener)
+    }
+
+    /// The VM of its plugin.
+    pub fn vm(&mut self) -> &mut Value {
+        let http = &mut self.template["filter_chains"][0]["filters"][0]["typed_config"];
+        &mut http["http_filters"][0]["typed_config"]["config"]["vm_config"]
+    }
+
+    /// Replaces the listener by one with this plugin configuration, or without the mirror.
+    pub fn publish(&self, plugin: Option<&Value>) -> Result<()> {
+        let mut listener = self.template.clone();
+        let filters =
+            &mut listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"];
+        match plugin {
+            Some(plugin) => {
+                filters[0]["typed_config"]["config"]["configuration"]["value"] =
+                    plugin.to_string().into();
+            }
+            None => drop(filters.as_array_mut().context("no filters")?.remove(0)),
+        }
+        self.resources.publish(&[listener])
+    }
+
+    /// The `ConfigSource` that it comes from.
+    pub fn source(&self) -> Value {
+        self.resources.source()
+    }
+
+    /// A scenario in which no other listener mirrors, and an old one goes after so many seconds.
+    pub async fn scenario(&self, drain: u32) -> Result<Scenario> {
+        let source = self.source();
+        Ok(Scenario::all().await?.setup(move |setup| {
+            setup.arguments(&["--drain-time-s", &drain.to_string()]).workers(4).patch(|config| {
+                config.bootstrap()["dynamic_resources"] = json!({ "lds_config": source });
+                let filters = config.http()["http_filters"].as_array_mut();
+                filters.expect("the example has filters").remove(0);
+            })
+        }))
+    }
+
+    /// Where it listens, once it does.
+    pub async fn address(&self, stage: &Stage) -> Result<SocketAddr> {
+        eventually("the listener", async || {
+            let all = stage.envoy.admin().listeners().await?;
+            all.get(Self::NAME).copied().context("not there yet")
+        })
+        .await
+    }
 }
 
 /// Waits until all requests are mirrored, or none is: an update reaches one worker after another.

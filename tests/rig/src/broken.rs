@@ -71,6 +71,39 @@ impl Drop for Reset {
     }
 }
 
+/// A port that accepts connections, holds them and never reads a byte.
+#[derive(Debug)]
+pub struct Deaf {
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Deaf {
+    pub async fn new() -> Result<Self> {
+        let socket = bound()?;
+        socket.set_recv_buffer_size(4096)?; // so that a sender soon finds no room
+        let listener = socket.listen(1024)?;
+        let address = listener.local_addr()?;
+        let accepting = tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                held.push(stream);
+            }
+        });
+        Ok(Self { address, accepting })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Deaf {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
 /// Makes the close of this connection a reset.
 pub(crate) fn reset(stream: &TcpStream) {
     let _ = stream.set_zero_linger(); // fails only for a connection that is gone already

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -95,6 +96,23 @@ impl Envoy {
     /// Envoy's process id.
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Stops the process where it stands, until [`Envoy::resume`].
+    pub fn pause(&self) -> Result<()> {
+        self.process.signal(Signal::STOP)
+    }
+
+    pub fn resume(&self) -> Result<()> {
+        self.process.signal(Signal::CONT)
+    }
+
+    /// The memory that the process has in use, in bytes.
+    pub fn memory(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        Ok(kilobytes.context("no VmRSS")?.parse::<u64>()? * 1024)
     }
 
     /// The mirror's counters now.
@@ -198,6 +216,7 @@ impl Home {
         command.arg("--disable-hot-restart").args(["--concurrency", &setup.workers.to_string()]);
         // Of Envoy's own start-up chatter only what is wrong, of the mirror all that it says.
         command.args(["--log-level", "warning", "--component-log-level", "wasm:info"]);
+        command.args(&setup.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(self.path("log"))?);
         match setup.strict {
             true => command.env(STRICT, "true"),

@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wait::eventually;
 
@@ -30,6 +31,11 @@ impl Process {
 
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        let id = Pid::from_child(&self.0);
+        kill_process(id, signal).with_context(|| format!("cannot send {signal:?}"))
     }
 
     /// How it ended, if it has.

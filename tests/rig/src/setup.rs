@@ -19,6 +19,7 @@ pub struct Setup {
     config: Config,
     pub(crate) workers: u32,
     pub(crate) strict: bool,
+    pub(crate) arguments: Vec<String>,
 }
 
 impl Setup {
@@ -26,7 +27,7 @@ impl Setup {
     pub fn new() -> Result<Self> {
         let mut config = Config::example()?;
         config.set_module(&crate::artifacts::module()?);
-        Ok(Self { config, workers: WORKERS, strict: false })
+        Ok(Self { config, workers: WORKERS, strict: false, arguments: Vec::new() })
     }
 
     /// Runs another module.
@@ -70,6 +71,12 @@ impl Setup {
     /// Has a bad plugin configuration refused (`REQUEST_MIRROR_STRICT=true` in the environment).
     pub fn strict(mut self) -> Self {
         self.strict = true;
+        self
+    }
+
+    /// More of Envoy's command line.
+    pub fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(ToString::to_string));
         self
     }
 

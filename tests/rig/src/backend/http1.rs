@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use super::record::{Head, Record, Recorded, Version};
 use super::reply::Reply;
@@ -39,6 +40,10 @@ pub(super) async fn serve(stream: TcpStream, record: Arc<Record>, connection: us
             Reply::Respond(response) => send(&mut wire, &response).await?,
             Reply::After(gate, response) => tokio::select! {
                 () = gate.opened() => send(&mut wire, &response).await?,
+                () = wire.closed() => return Ok(()),
+            },
+            Reply::Later(time, response) => tokio::select! {
+                () = sleep(time) => send(&mut wire, &response).await?,
                 () = wire.closed() => return Ok(()),
             },
             Reply::RespondAndClose(response) => return send(&mut wire, &response).await,

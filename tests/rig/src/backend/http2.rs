@@ -9,6 +9,7 @@ use h2::server::{SendResponse, handshake};
 use h2::{Reason, RecvStream};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::record::{Head, Record, Recorded, Version};
 use super::reply::Reply;
@@ -50,6 +51,10 @@ async fn exchange(
         }
         Reply::After(gate, response) => tokio::select! {
             () = gate.opened() => send(&mut respond, &response).await,
+            _ = poll_fn(|context| respond.poll_reset(context)) => Ok(()),
+        },
+        Reply::Later(time, response) => tokio::select! {
+            () = sleep(time) => send(&mut respond, &response).await,
             _ = poll_fn(|context| respond.poll_reset(context)) => Ok(()),
         },
         Reply::Stall(response) => {

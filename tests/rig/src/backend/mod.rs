@@ -63,6 +63,12 @@ impl Backend {
         Self::start(move |_| reply.clone()).await
     }
 
+    /// Counts requests from now on, and does not keep them: there may be a million.
+    pub fn forgetful(self) -> Self {
+        self.record.forget();
+        self
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }

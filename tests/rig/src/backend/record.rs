@@ -1,6 +1,7 @@
 //! What a backend remembers of its requests.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -51,6 +52,7 @@ impl fmt::Display for Recorded {
 pub(super) struct Record {
     reply: Box<dyn Fn(&Head) -> Reply + Send + Sync>,
     requests: Mutex<Vec<Arc<Recorded>>>,
+    forgets: AtomicBool,
     counts: watch::Sender<Counts>,
 }
 
@@ -59,6 +61,7 @@ impl Record {
         Self {
             reply: Box::new(reply),
             requests: Mutex::default(),
+            forgets: AtomicBool::default(),
             counts: watch::Sender::default(),
         }
     }
@@ -91,9 +94,16 @@ impl Record {
         ((self.reply)(head), Run(self.clone()))
     }
 
+    /// From now on requests are counted and not kept.
+    pub(super) fn forget(&self) {
+        self.forgets.store(true, Relaxed);
+    }
+
     /// A request has come whole.
     pub(super) fn whole(&self, request: Recorded) {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(request));
+        if !self.forgets.load(Relaxed) {
+            self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(request));
+        }
         self.counts.send_modify(|counts| counts.recorded += 1);
     }
 }

@@ -1,5 +1,7 @@
 //! What a backend may do to a request.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 
 use crate::message::Response;
@@ -11,6 +13,8 @@ pub enum Reply {
     Respond(Response),
     /// Answer once the request is whole and the gate is open.
     After(Gate, Response),
+    /// Answer once the request is whole and that much time has passed.
+    Later(Duration, Response),
     /// Answer, and close the connection without having announced it.
     RespondAndClose(Response),
     /// Answer to the head alone, and close. The rest of the request is not read.

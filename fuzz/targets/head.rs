@@ -1,0 +1,38 @@
+//! Any bytes are a header map or refused; one that is read is what was written, and no header of
+//! the original is lost or made up in the copy.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use request_mirror::head::{Head, Header};
+use request_mirror::shadow;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(head) = Head::parse(bytes.to_vec()) else { return };
+    let headers: Vec<Header> = head.iter().collect();
+    let again = Head::parse(serialize(&headers)).expect("a header map");
+    assert!(again.iter().eq(headers.iter().copied()));
+    let _ = head.is_upgrade();
+    let length = head.content_length().unwrap_or(3);
+    for body_length in [0, length] {
+        let Some(copied) = shadow::headers(&head, body_length) else { continue };
+        let mut originals = headers.iter();
+        assert!(copied.iter().all(|copied| originals.any(|original| original == copied)));
+        let kept = |name: &[u8]| !name.starts_with(b"x-envoy-") && name != b"expect";
+        let count = |headers: &[Header]| {
+            headers.iter().filter(|(name, _)| kept(name) && *name != b"content-length").count()
+        };
+        assert_eq!(count(&copied), count(&headers));
+    }
+});
+
+fn serialize(headers: &[Header]) -> Vec<u8> {
+    let number = |n: usize| (n as u32).to_le_bytes();
+    let mut map = number(headers.len()).to_vec();
+    for (name, value) in headers {
+        map.extend([number(name.len()), number(value.len())].concat());
+    }
+    for (name, value) in headers {
+        map.extend([name, b"\0".as_slice(), value, b"\0"].concat());
+    }
+    map
+}
