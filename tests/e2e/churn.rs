@@ -66,7 +66,7 @@ async fn what_an_old_vm_leaves_behind_is_counted_by_the_new_one() -> Result<()> 
         "requestMirrorBudget": MIRRORS,
     });
     let mut listener = Listener::new(&mirror)?;
-    let counters = listener
+    listener
         .scenario(1)
         .await?
         .shadow(Backend::always(Reply::Never).await?)
@@ -76,11 +76,13 @@ async fn what_an_old_vm_leaves_behind_is_counted_by_the_new_one() -> Result<()> 
             stage.shadow.recorded(MIRRORS).await?;
             listener.vm()["environment_variables"] = json!({ "key_values": { "NEW": "VM" } });
             listener.publish(Some(&mirror))?;
-            stage.envoy.wait_for("the old VM's mirrors", |now| now.get("lost") > 0).await?;
+            // Lost with their VM; or, where Envoy keeps the VM for as long (1.37 does), timed out in it.
+            let ended = |now: &Counters| now.get("lost") + now.get("timed_out");
+            let all = |now: &Counters| ended(now) == MIRRORS as u64;
+            stage.envoy.wait_for("the old VM's mirrors", all).await?;
             Ok(())
         })
         .await?;
-    assert_eq!(counters.get("lost") + counters.get("timed_out"), MIRRORS as u64);
     Ok(())
 }
 
