@@ -76,7 +76,7 @@ async fn what_an_old_vm_leaves_behind_is_counted_by_the_new_one() -> Result<()> 
             stage.shadow.recorded(MIRRORS).await?;
             listener.vm()["environment_variables"] = json!({ "key_values": { "NEW": "VM" } });
             listener.publish(Some(&mirror))?;
-            // Lost with their VM; or, where Envoy keeps the VM for as long (1.37 does), timed out in it.
+            // Lost with their VM; or, where Envoy keeps the VM for as long (up to 1.38), timed out in it.
             let ended = |now: &Counters| now.get("lost") + now.get("timed_out");
             let all = |now: &Counters| ended(now) == MIRRORS as u64;
             stage.envoy.wait_for("the old VM's mirrors", all).await?;
