@@ -210,8 +210,10 @@ impl Budget {
         change: impl Fn(&mut Table, Holding) -> Option<(Holding, T)>,
     ) -> Option<T> {
         for _ in 0..ATTEMPTS {
-            let now = host.now();
             let (value, version) = host.load();
+            // After the value: every row in it was written before, so none can end later than this
+            // plus the longest lease.
+            let now = host.now();
             let decoded = Table::decode(&value);
             let mut repaired = decoded.is_none() && !value.is_empty();
             let mut table = decoded.unwrap_or_else(|| Table::new(nanoseconds(now)));

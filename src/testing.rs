@@ -24,6 +24,8 @@ pub struct FakeHost {
 pub struct Process {
     pub shared: RefCell<Vec<u8>>,
     version: Cell<u32>,
+    /// The time that passes while the value is read.
+    pub load_takes: Cell<Duration>,
     /// How often the value was read.
     pub loads: Cell<u32>,
     /// How many more writes other workers win.
@@ -72,6 +74,7 @@ impl Clock for FakeHost {
 impl Store for FakeHost {
     fn load(&self) -> (Vec<u8>, Version) {
         self.loads.set(self.loads.get() + 1);
+        self.sleep(self.load_takes.get());
         (self.shared.borrow().clone(), Version(self.version.get()))
     }
 

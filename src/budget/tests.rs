@@ -121,6 +121,18 @@ fn a_row_that_would_never_expire_is_dropped_and_its_mirrors_are_nobodys_loss() {
 }
 
 #[test]
+fn a_row_of_the_longest_lease_stays_though_it_was_written_a_moment_ago() {
+    let host = FakeHost::default();
+    host.load_takes.set(TIMEOUT);
+    let mut table = Table::new(0);
+    let one = Holding { mirrors: 1, ..Holding::default() };
+    table.put(99, nanoseconds(TIMEOUT + LONGEST_LEASE), one);
+    host.shared.replace(table.encode());
+    let settled = settle(&budget(1), &host, 0);
+    assert_eq!((settled.in_flight, settled.news), (1, News::default()));
+}
+
+#[test]
 fn lost_races_are_tried_again_but_not_for_ever() {
     let host = FakeHost::default();
     let one = budget(1);
