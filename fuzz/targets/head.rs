@@ -2,9 +2,12 @@
 //! the original is lost or made up in the copy.
 #![no_main]
 
+mod serialize;
+
 use libfuzzer_sys::fuzz_target;
 use request_mirror::head::{Head, Header};
 use request_mirror::shadow;
+use serialize::serialize;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(head) = Head::parse(bytes.to_vec()) else { return };
@@ -24,15 +27,3 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(count(&copied), count(&headers));
     }
 });
-
-fn serialize(headers: &[Header]) -> Vec<u8> {
-    let number = |n: usize| (n as u32).to_le_bytes();
-    let mut map = number(headers.len()).to_vec();
-    for (name, value) in headers {
-        map.extend([number(name.len()), number(value.len())].concat());
-    }
-    for (name, value) in headers {
-        map.extend([name, b"\0".as_slice(), value, b"\0"].concat());
-    }
-    map
-}

@@ -3,6 +3,8 @@
 //! The input's lines are method, host, path with its query, and two values of one header.
 #![no_main]
 
+mod serialize;
+
 use std::cell::LazyCell;
 
 use libfuzzer_sys::fuzz_target;
@@ -10,6 +12,7 @@ use request_mirror::config::Config;
 use request_mirror::head::Head;
 use request_mirror::sampling::Dice;
 use serde_json::{Value, json};
+use serialize::serialize;
 
 struct Request<'a> {
     method: &'a [u8],
@@ -145,16 +148,4 @@ fn decode(mut text: &[u8]) -> String {
         };
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn serialize(headers: &[(&[u8], &[u8])]) -> Vec<u8> {
-    let number = |n: usize| (n as u32).to_le_bytes();
-    let mut map = number(headers.len()).to_vec();
-    for (name, value) in headers {
-        map.extend([number(name.len()), number(value.len())].concat());
-    }
-    for (name, value) in headers {
-        map.extend([name, b"\0".as_slice(), value, b"\0"].concat());
-    }
-    map
 }

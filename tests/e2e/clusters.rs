@@ -1,28 +1,21 @@
 //! The shadow's cluster may be missing, empty or full; each has its counter, and none is final.
 
 use anyhow::{Result, ensure};
-use rig::config::load_assignment;
 use rig::{Backend, Request, Setup, eventually, load};
 use serde_json::json;
 
 use crate::stage::Scenario;
-use crate::xds::Resources;
+use crate::xds::ShadowCluster;
 
 #[tokio::test]
 async fn a_cluster_that_appears_later_is_mirrored_to_from_then_on() -> Result<()> {
-    let clusters = Resources::new(&[])?;
-    let source = clusters.source();
+    let cluster = ShadowCluster::absent()?;
     let shadow = Backend::ok().await?;
     let shadow_address = shadow.address();
     let counters = Scenario::all()
         .await?
         .shadow(shadow)
-        .setup(move |setup| {
-            setup.patch(|config| {
-                config.remove_cluster("shadow");
-                config.bootstrap()["dynamic_resources"] = json!({ "cds_config": source });
-            })
-        })
+        .setup(cluster.discovered())
         .play(async |stage| {
             stage.send_and_compare(&Request::get("/early")).await?;
             stage
@@ -30,13 +23,7 @@ async fn a_cluster_that_appears_later_is_mirrored_to_from_then_on() -> Result<()
                 .wait_for("the missing cluster", |now| now.get("dropped.no_cluster") == 1)
                 .await?;
 
-            clusters.publish(&[json!({
-                "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
-                "name": "shadow",
-                "type": "STATIC",
-                "connect_timeout": "1s",
-                "load_assignment": load_assignment("shadow", &[shadow_address]),
-            })])?;
+            cluster.appear(shadow_address)?;
             eventually("a first copy", async || {
                 stage.send_and_compare(&Request::get("/late")).await?;
                 ensure!(stage.shadow.counts().recorded > 0, "no copy has come");

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use rig::broken::Deaf;
-use rig::config::load_assignment;
 use rig::{Backend, Gate, Reply, Request, Response, load};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::stage::{Scenario, to_shadow};
-use crate::xds::Resources;
+use crate::xds::ShadowCluster;
 
 const MANY: usize = 60;
 
@@ -125,29 +124,17 @@ async fn an_answer_above_a_lowered_cap_is_a_failure() -> Result<()> {
 #[tokio::test]
 async fn a_cluster_removed_under_its_mirrors_ends_them_all() -> Result<()> {
     let shadow = Backend::always(Reply::Never).await?;
-    let cluster = json!({
-        "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
-        "name": "shadow",
-        "type": "STATIC",
-        "connect_timeout": "1s",
-        "load_assignment": load_assignment("shadow", &[shadow.address()]),
-    });
-    let clusters = Resources::new(&[cluster])?;
-    let source = clusters.source();
+    let cluster = ShadowCluster::absent()?;
+    cluster.appear(shadow.address())?;
     let counters = Scenario::all()
         .await?
         .shadow(shadow)
-        .setup(move |setup| {
-            setup.patch(|config| {
-                config.remove_cluster("shadow");
-                config.bootstrap()["dynamic_resources"] = json!({ "cds_config": source });
-            })
-        })
+        .setup(cluster.discovered())
         .play(async |stage| {
             let answers = load(stage.envoy.address(), MANY, 8, |_| Request::post("/", "hello"));
             ensure!(answers.await?.all(200, MANY), "not every request was answered");
             stage.shadow.recorded(MANY).await?;
-            clusters.publish(&[])?;
+            cluster.disappear()?;
             stage.envoy.wait_for("the mirrors to end", |now| now.get("in_flight") == 0).await?;
             stage.send_and_compare(&Request::get("/")).await?;
             Ok(())

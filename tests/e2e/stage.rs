@@ -96,6 +96,17 @@ impl Stage {
         ensure!(with == without, "the mirror changed an answer: {with:?} instead of {without:?}");
         Ok(mirrored)
     }
+
+    /// Fails unless every worker still mirrors, told by requests enough to reach each.
+    pub async fn still_mirrors<T>(&self, send: impl AsyncFn() -> Result<T>) -> Result<()> {
+        let before = self.envoy.settled().await?.get("sent");
+        for _ in 0..32 {
+            send().await?;
+        }
+        let sent = self.envoy.settled().await?.get("sent") - before;
+        ensure!(sent == 32, "{sent} of 32 are mirrored");
+        Ok(())
+    }
 }
 
 /// How often a test repeats what it tries. `make soak` asks for more, with this variable.

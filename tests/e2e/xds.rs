@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
+use rig::config::load_assignment;
 use rig::{Request, Setup, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -11,32 +12,67 @@ use tempfile::TempDir;
 use crate::stage::{Scenario, Stage};
 
 /// A file of resources of one kind.
-pub struct Resources {
+struct Resources {
     folder: TempDir,
     version: Cell<u32>,
 }
 
 impl Resources {
-    pub fn new(resources: &[Value]) -> Result<Self> {
+    fn new(resources: &[Value]) -> Result<Self> {
         let file = Self { folder: tempfile::tempdir()?, version: Cell::new(0) };
         file.publish(resources)?;
         Ok(file)
     }
 
     /// The `ConfigSource` that reads it.
-    pub fn source(&self) -> Value {
+    fn source(&self) -> Value {
         let file = self.folder.path().join("resources.json");
         json!({ "path_config_source": { "path": file }, "resource_api_version": "V3" })
     }
 
     /// Replaces all resources in one step: Envoy watches for files that are moved.
-    pub fn publish(&self, resources: &[Value]) -> Result<()> {
+    fn publish(&self, resources: &[Value]) -> Result<()> {
         self.version.set(self.version.get() + 1);
         let response =
             json!({ "version_info": self.version.get().to_string(), "resources": resources });
         let next = self.folder.path().join("next.json");
         std::fs::write(&next, response.to_string())?;
         Ok(std::fs::rename(next, self.folder.path().join("resources.json"))?)
+    }
+}
+
+/// The shadow's cluster by discovery (CDS) alone.
+pub struct ShadowCluster(Resources);
+
+impl ShadowCluster {
+    /// Not there yet.
+    pub fn absent() -> Result<Self> {
+        Ok(Self(Resources::new(&[])?))
+    }
+
+    /// Takes all discovered clusters from here.
+    pub fn discovered(&self) -> impl FnOnce(Setup) -> Setup + use<> {
+        let source = self.0.source();
+        move |setup| {
+            setup.patch(|config| {
+                config.remove_cluster("shadow");
+                config.bootstrap()["dynamic_resources"] = json!({ "cds_config": source });
+            })
+        }
+    }
+
+    pub fn appear(&self, shadow: SocketAddr) -> Result<()> {
+        self.0.publish(&[json!({
+            "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+            "name": "shadow",
+            "type": "STATIC",
+            "connect_timeout": "1s",
+            "load_assignment": load_assignment("shadow", &[shadow]),
+        })])
+    }
+
+    pub fn disappear(&self) -> Result<()> {
+        self.0.publish(&[])
     }
 }
 
