@@ -30,7 +30,7 @@ add_target() {
 if has_target || add_target; then
     host=$(rustc -vV | sed -n 's/^host: //p')
     WASM_LD=$(rustc --print sysroot)/lib/rustlib/$host/bin/rust-lld
-    compile() { cargo build "$@"; }
+    compile() { cargo rustc "$@"; }
 else
     command -v cargo >/dev/null || command -v apt-get >/dev/null ||
         die 'no cargo: install Rust with rustup, https://rustup.rs'
@@ -42,12 +42,13 @@ else
     compile() {
         RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc \
             RUSTFLAGS="${RUSTFLAGS:-} -Lnative=/usr/lib/wasm32-wasi" \
-            /usr/bin/cargo build -Z build-std=std,panic_abort "$@"
+            /usr/bin/cargo rustc -Z build-std=std,panic_abort "$@"
     }
 fi
 
 export WASM_LD CARGO_TARGET_WASM32_WASIP1_LINKER="$PWD/scripts/wasm-ld"
-compile --lib --release --target $target "$@"
+# The cdylib alone: cargo leaves `lto` out where the library is to be an rlib as well.
+compile --lib --crate-type cdylib --release --target $target "$@"
 
 built=${CARGO_TARGET_DIR:-target}/$target/release/request_mirror.wasm
 cmp -s "$built" "$out" && exit
