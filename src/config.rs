@@ -164,7 +164,7 @@ impl Mirrors {
     fn rules(&self) -> Vec<&[Rc<Target>]> {
         match self {
             Self::Every(mirrors) => vec![mirrors],
-            Self::ByRule(routes) => routes.iter().map(|(_, _, rule)| rule.as_slice()).collect(),
+            Self::ByRule(routes) => routes.outcomes().map(Vec::as_slice).collect(),
         }
     }
 }
@@ -221,7 +221,7 @@ fn mirrors(root: &Node, fields: &Fields, context: &mut Context) -> Result<Mirror
 fn decode(written: &[u8]) -> Result<Value, Error> {
     serde_json::from_slice(written).or_else(|not_json| {
         protobuf::decode_struct(written)
-            .ok_or_else(|| Error::new("configuration", format!("not JSON: {not_json}")))
+            .ok_or_else(|| Error::new("configuration", &format!("not JSON: {not_json}")))
     })
 }
 

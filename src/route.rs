@@ -97,6 +97,12 @@ impl<T> Routes<T> {
         })
     }
 
+    /// What choosing each rule means, once or several times.
+    pub fn outcomes(&self) -> impl Iterator<Item = &T> {
+        let groups = self.exact.values().chain(self.wildcard.values()).chain([&self.any]);
+        groups.flatten().map(|candidate| candidate.outcome.as_ref())
+    }
+
     /// What the rule that this request belongs to means, if it belongs to one.
     pub fn choose(&self, head: &Head) -> Option<&T> {
         let request = Request::new(head)?;

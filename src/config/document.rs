@@ -7,20 +7,17 @@ use serde_json::{Map, Value};
 
 /// What is wrong with a configuration: where, and what the rule is. One line.
 #[derive(Debug, PartialEq)]
-pub struct Error {
-    path: String,
-    problem: String,
-}
+pub struct Error(String);
 
 impl Error {
-    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { path: path.into(), problem: problem.into() }
+    pub fn new(path: &str, problem: &str) -> Self {
+        Self(format!("{path}: {problem}"))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.problem)
+        f.write_str(&self.0)
     }
 }
 
@@ -48,12 +45,14 @@ impl<'a> Node<'a> {
     }
 
     /// An error about this value; it is shown before the problem.
-    pub fn error(&self, problem: impl fmt::Display) -> Error {
-        let problem = match self.value {
-            Value::Object(_) | Value::Array(_) => problem.to_string(),
-            value => format!("{value} {problem}"),
-        };
-        Error::new(self.path(), problem)
+    pub fn error(&self, problem: &str) -> Error {
+        match self.value {
+            Value::Object(_) | Value::Array(_) => Error::new(self.path(), problem),
+            value => {
+                let value = serde_json::to_string(value).unwrap_or_default();
+                Error::new(self.path(), &format!("{value} {problem}"))
+            }
+        }
     }
 
     /// The fields of an object of ours: one that is not `known` is refused, since a misspelt field
@@ -64,7 +63,7 @@ impl<'a> Node<'a> {
             None => Ok(fields),
             // Its name may hold anything, and the error is to be one line.
             Some(unknown) => {
-                Err(fields.error(&unknown.escape_debug().to_string(), suggestion(unknown, known)))
+                Err(fields.error(&unknown.escape_debug().to_string(), &suggestion(unknown, known)))
             }
         }
     }
@@ -91,7 +90,7 @@ impl<'a> Node<'a> {
     pub fn one_of(&self, known: &[&'static str]) -> Result<&'static str, Error> {
         let text = self.text()?;
         let found = known.iter().find(|name| **name == text);
-        found.copied().ok_or_else(|| self.error(format!("is not one of {}", known.join(", "))))
+        found.copied().ok_or_else(|| self.error(&format!("is not one of {}", known.join(", "))))
     }
 
     /// Text of labels, as in the names of Kubernetes objects and domains.
@@ -111,14 +110,23 @@ impl<'a> Node<'a> {
     /// A whole number in `range`. Numbers that went through doubles count (`5.0` is 5).
     pub fn integer<T>(&self, range: RangeInclusive<T>) -> Result<T, Error>
     where
-        T: TryFrom<u64> + PartialOrd + fmt::Debug,
+        T: TryFrom<u64> + Into<u64> + Copy,
     {
-        let whole = self.value.as_u64().or_else(|| self.value.as_f64().and_then(whole));
-        match (whole.and_then(|number| T::try_from(number).ok()), self.value) {
-            (Some(number), _) if range.contains(&number) => Ok(number),
-            (_, Value::Number(_)) => Err(self.error(format!("is not in {range:?}"))),
-            _ => Err(self.error(format!("is not a whole number in {range:?}"))),
+        let (least, most) = ((*range.start()).into(), (*range.end()).into());
+        let number = self.whole_number(least, most)?;
+        T::try_from(number).map_err(|_| self.out_of_range(least, most))
+    }
+
+    fn whole_number(&self, least: u64, most: u64) -> Result<u64, Error> {
+        match self.value.as_u64().or_else(|| self.value.as_f64().and_then(whole)) {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(self.out_of_range(least, most)),
         }
+    }
+
+    fn out_of_range(&self, least: u64, most: u64) -> Error {
+        let what = if self.value.is_number() { "" } else { "a whole number " };
+        self.error(&format!("is not {what}in {least}..={most}"))
     }
 }
 
@@ -127,8 +135,8 @@ impl<'a> Fields<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    pub fn error(&self, key: &str, problem: impl Into<String>) -> Error {
-        Error::new(self.path_of(key), problem)
+    pub fn error(&self, key: &str, problem: &str) -> Error {
+        Error::new(&self.path_of(key), problem)
     }
 
     /// A field that is there. `null` counts as absent, as it does in YAML and in Kubernetes.
@@ -148,7 +156,7 @@ impl<'a> Fields<'a> {
 
     pub fn integer<T>(&self, key: &str, range: RangeInclusive<T>, absent: T) -> Result<T, Error>
     where
-        T: TryFrom<u64> + PartialOrd + fmt::Debug,
+        T: TryFrom<u64> + Into<u64> + Copy,
     {
         self.get(key).map_or(Ok(absent), |node| node.integer(range))
     }

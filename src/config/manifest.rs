@@ -82,13 +82,15 @@ fn rule(
     }
     // A filter of one backend is for the requests that go there. Which one Envoy will choose is not
     // known yet, so that backend's share of the rule's requests is mirrored, whichever they are.
-    let backends = fields.items("backendRefs")?;
-    let backends = backends.iter().map(Node::foreign_fields).collect::<Result<Vec<_>, _>>()?;
-    let weight = |backend: &Fields| backend.integer("weight", 0..=MAX_WEIGHT, 1);
-    let weights = backends.iter().map(weight).collect::<Result<Vec<_>, _>>()?;
-    let total = weights.iter().fold(0, |sum: u64, weight| sum.saturating_add(*weight));
-    for (backend, weight) in backends.iter().zip(weights) {
-        for mirror in mirrors(backend)? {
+    let mut backends = Vec::new();
+    for backend in fields.items("backendRefs")? {
+        let backend = backend.foreign_fields()?;
+        let weight = backend.integer("weight", 0..=MAX_WEIGHT, 1)?;
+        backends.push((backend, weight));
+    }
+    let total = backends.iter().fold(0, |sum: u64, (_, weight)| sum.saturating_add(*weight));
+    for (backend, weight) in backends {
+        for mirror in mirrors(&backend)? {
             let target = mirror::read(&mirror, namespace, context);
             let Some(mut target) = context.keep(target).flatten() else { continue };
             target.fraction = target.fraction.weighted(weight, total);

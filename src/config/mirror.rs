@@ -3,7 +3,7 @@
 use super::document::{Error, Fields, Node};
 use super::{
     DEFAULT_BODY_BYTES, DEFAULT_CLUSTER_DOMAIN, DEFAULT_DENOMINATOR, DEFAULT_TIMEOUT, MAX_BYTES,
-    MAX_TIMEOUT, MIN_TIMEOUT, Target, duration,
+    Target, duration,
 };
 use crate::sampling::Fraction;
 
@@ -42,7 +42,7 @@ pub fn read(
         cluster: cluster(at, &fields, namespace, &context.cluster_domain)?,
         fraction: share(&fields)?,
         timeout: match fields.get("timeout") {
-            Some(timeout) => duration::parse(&timeout, MIN_TIMEOUT..=MAX_TIMEOUT)?,
+            Some(timeout) => duration::timeout(&timeout)?,
             None => DEFAULT_TIMEOUT,
         },
         max_body_bytes: fields.integer("maxBodyBytes", 0..=MAX_BYTES, DEFAULT_BODY_BYTES)?,
@@ -111,6 +111,6 @@ fn share(fields: &Fields) -> Result<Fraction, Error> {
     };
     Fraction::new(numerator, denominator).ok_or_else(|| {
         let above = format!("numerator {numerator} is above denominator {denominator}");
-        fields.error("fraction", above)
+        fields.error("fraction", &above)
     })
 }

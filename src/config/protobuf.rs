@@ -48,11 +48,12 @@ fn value(bytes: &[u8], depth: u32) -> Option<Value> {
 }
 
 fn list(bytes: &[u8], depth: u32) -> Option<Value> {
-    let items = fields(bytes).map(|field| match field? {
-        (1, Wire::Bytes(bytes)) => value(bytes, depth),
-        _ => None,
-    });
-    items.collect::<Option<Vec<_>>>().map(Value::Array)
+    let mut items = Vec::new();
+    for field in fields(bytes) {
+        let (1, Wire::Bytes(bytes)) = field? else { return None };
+        items.push(value(bytes, depth)?);
+    }
+    Some(Value::Array(items))
 }
 
 fn text(bytes: &[u8]) -> Option<String> {

@@ -19,20 +19,21 @@ const ANY_PATH: PathMatch = PathMatch::Prefix(String::new());
 
 /// The matches of a rule; one that every request of its kind fits if it has none.
 pub fn read(rule: &Fields, kind: Kind) -> Result<Vec<Match>, Error> {
-    let matches = rule.items("matches")?;
-    let read = |at: &Node| match kind {
-        Kind::Http => http(at),
-        Kind::Grpc => grpc(at),
-    };
-    let matches = matches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    if !matches.is_empty() {
-        return Ok(matches);
+    let mut matches = Vec::new();
+    for at in rule.items("matches")? {
+        matches.push(match kind {
+            Kind::Http => http(&at)?,
+            Kind::Grpc => grpc(&at)?,
+        });
     }
-    let headers = match kind {
-        Kind::Http => vec![],
-        Kind::Grpc => vec![is_grpc()],
-    };
-    Ok(vec![Match { path: ANY_PATH, method: None, headers, query_params: vec![] }])
+    if matches.is_empty() {
+        let headers = match kind {
+            Kind::Http => vec![],
+            Kind::Grpc => vec![is_grpc()],
+        };
+        matches.push(Match { path: ANY_PATH, method: None, headers, query_params: vec![] });
+    }
+    Ok(matches)
 }
 
 fn http(at: &Node) -> Result<Match, Error> {
@@ -67,9 +68,10 @@ fn path<'a>(at: &Node, path: &'a str) -> Result<&'a str, Error> {
     if !path.starts_with('/') {
         return Err(at.error("does not start with /"));
     }
-    let foreign = ["//", "/./", "/../", "%2f", "%2F", "#", "?"].iter().find(|s| path.contains(**s));
+    let contains = |part: &str| path.as_bytes().windows(part.len()).any(|w| w == part.as_bytes());
+    let foreign = ["//", "/./", "/../", "%2f", "%2F", "#", "?"].into_iter().find(|s| contains(s));
     if let Some(foreign) = foreign {
-        return Err(at.error(format!("contains {foreign}, so no request's path is like it")));
+        return Err(at.error(&format!("contains {foreign}, so no request's path is like it")));
     }
     if path.ends_with("/.") || path.ends_with("/..") {
         return Err(at.error("ends with a dot segment, so no request's path is like it"));
@@ -125,7 +127,7 @@ fn headers(fields: &Fields) -> Result<Vec<Condition>, Error> {
 fn conditions(
     fields: &Fields,
     key: &str,
-    canonical: impl Fn(&str) -> String,
+    canonical: fn(&str) -> String,
 ) -> Result<Vec<Condition>, Error> {
     let mut conditions: Vec<Condition> = Vec::new();
     for at in fields.items(key)? {
@@ -151,5 +153,5 @@ fn kind_of_value(fields: &Fields, known: &[&'static str]) -> Result<&'static str
 
 fn regex(at: &Node, pattern: &str) -> Result<Pattern, Error> {
     Pattern::parse(pattern)
-        .map_err(|wrong| at.error(format!("is not a regular expression: {wrong}")))
+        .map_err(|wrong| at.error(&format!("is not a regular expression: {wrong}")))
 }
