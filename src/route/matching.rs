@@ -85,7 +85,7 @@ impl Match {
             })
             && self.query_params.iter().all(|param| {
                 let value = request.query_param(&param.name);
-                value.is_some_and(|value| param.value.accepts(value.as_bytes()))
+                value.is_some_and(|value| param.value.accepts(value))
             })
     }
 

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use super::hostname;
 use crate::head::Head;
 
+/// Values by name.
+type Values<'a> = BTreeMap<Cow<'a, [u8]>, Cow<'a, [u8]>>;
+
 /// The parts of a request that matches are about.
 ///
 /// Headers and query are sorted once, when the first match asks: a client may send thousands of each,
@@ -18,8 +21,8 @@ pub struct Request<'a> {
     pub method: &'a [u8],
     query: &'a [u8],
     head: &'a Head,
-    headers: OnceCell<BTreeMap<&'a [u8], Cow<'a, [u8]>>>,
-    query_params: OnceCell<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+    headers: OnceCell<Values<'a>>,
+    query_params: OnceCell<Values<'a>>,
 }
 
 impl<'a> Request<'a> {
@@ -42,11 +45,11 @@ impl<'a> Request<'a> {
     /// A header's value; of a repeated one all values, joined by commas. The name in lower case.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         let headers = self.headers.get_or_init(|| {
-            let mut headers = BTreeMap::new();
+            let mut headers = Values::new();
             for (name, value) in self.head.iter() {
                 headers
-                    .entry(name)
-                    .and_modify(|joined: &mut Cow<[u8]>| {
+                    .entry(Cow::Borrowed(name))
+                    .and_modify(|joined| {
                         joined.to_mut().push(b',');
                         joined.to_mut().extend(value);
                     })
@@ -58,14 +61,21 @@ impl<'a> Request<'a> {
     }
 
     /// The first value of a query parameter, decoded.
-    pub fn query_param(&self, name: &str) -> Option<&str> {
+    pub fn query_param(&self, name: &str) -> Option<&[u8]> {
         let params = self.query_params.get_or_init(|| {
-            let mut params = BTreeMap::new();
+            let mut params = Values::new();
             for (name, value) in form_urlencoded::parse(self.query) {
-                params.entry(name).or_insert(value);
+                params.entry(bytes(name)).or_insert_with(|| bytes(value));
             }
             params
         });
-        params.get(name).map(AsRef::as_ref)
+        params.get(name.as_bytes()).map(AsRef::as_ref)
+    }
+}
+
+fn bytes(text: Cow<str>) -> Cow<[u8]> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     }
 }
