@@ -192,8 +192,8 @@ impl<H: Host> Outbox<H> {
 
     fn take_batch(&self) -> Vec<Copy> {
         let mut queue = self.queue.borrow_mut();
-        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end()).min(queue.len());
-        queue.drain(..batch).collect()
+        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end());
+        (0..batch).map_while(|_| queue.pop_front()).collect()
     }
 
     fn send(&self, copy: Copy, permit: Permit) {

@@ -97,11 +97,11 @@ impl Outcome {
     /// An answer that stalls after its headers is handed over without any when its time is up; one
     /// that breaks off, or is too long for Envoy, likewise, but sooner.
     pub fn of(answer: Option<Answer>, elapsed: Duration, timeout: Duration) -> Self {
-        let almost = timeout.mul_f64(0.9);
+        let almost_over = elapsed.saturating_mul(10) >= timeout.saturating_mul(9);
         match answer {
             Some(Answer { status, local: false }) => Self::Completed(status),
             Some(Answer { status: 504, local: true }) => Self::TimedOut,
-            None if elapsed >= almost => Self::TimedOut,
+            None if almost_over => Self::TimedOut,
             _ => Self::Failed,
         }
     }
