@@ -6,7 +6,7 @@
 //! a millisecond, and the callback finds its context even when the primary is long done.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl<T: Store + Clock + Meter + Caller + Timer> Host for T {}
 pub struct Outbox<H> {
     host: H,
     budget: Budget,
-    queue: RefCell<VecDeque<Copy>>,
+    queue: RefCell<Vec<Copy>>,
     calls: RefCell<HashMap<CallId, Call>>,
     tally: Tally,
     /// Budget drops that the shared table does not know of yet.
@@ -138,7 +138,7 @@ impl<H: Host> Outbox<H> {
     pub fn push(&self, copy: Copy) {
         let mut queue = self.queue.borrow_mut();
         if queue.len() < usize::try_from(self.budget.limit()).unwrap_or(usize::MAX) {
-            queue.push_back(copy);
+            queue.push(copy);
         } else {
             self.drop_for_budget(1);
         }
@@ -192,8 +192,8 @@ impl<H: Host> Outbox<H> {
 
     fn take_batch(&self) -> Vec<Copy> {
         let mut queue = self.queue.borrow_mut();
-        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end());
-        (0..batch).map_while(|_| queue.pop_front()).collect()
+        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end()).min(queue.len());
+        queue.drain(..batch).collect()
     }
 
     fn send(&self, copy: Copy, permit: Permit) {

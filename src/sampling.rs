@@ -20,16 +20,26 @@ impl Fraction {
         if numerator > denominator {
             return None;
         }
-        let scaled = u128::from(numerator) << 63;
-        let threshold = scaled.checked_div(u128::from(denominator))?;
-        Some(Self { threshold: u64::try_from(threshold).ok()? })
+        let (numerator, denominator) = (u64::from(numerator), u64::from(denominator));
+        // By hand in two digits, of 31 bits and of 32, since the numerator with 63 zeros does not fit.
+        let high = numerator << 31;
+        let low = high.checked_rem(denominator)? << 32;
+        let threshold = (high.checked_div(denominator)? << 32) | low.checked_div(denominator)?;
+        Some(Self { threshold })
     }
 
-    /// The part of this share that falls to `weight` of `total`; nothing if the total is 0.
+    /// The part of this share that falls to `weight` of `total`; nothing if the total is 0. Exact as
+    /// long as the two multiplied have no more than 64 bits.
     pub fn weighted(self, weight: u64, total: u64) -> Self {
-        let scaled = u128::from(self.threshold).saturating_mul(u128::from(weight));
-        let threshold = scaled.checked_div(u128::from(total)).and_then(|t| u64::try_from(t).ok());
-        Self { threshold: threshold.map_or(0, |threshold| threshold.min(self.threshold)) }
+        let Self { threshold } = self;
+        let (Some(whole), Some(rest)) =
+            (threshold.checked_div(total), threshold.checked_rem(total))
+        else {
+            return Self::default();
+        };
+        let rest = rest.saturating_mul(weight).checked_div(total).unwrap_or_default();
+        let weighted = whole.saturating_mul(weight).saturating_add(rest);
+        Self { threshold: weighted.min(threshold) }
     }
 
     /// The share in percent, to be shown.
@@ -111,6 +121,23 @@ mod tests {
     fn a_share_above_all_or_of_nothing_is_no_fraction() {
         assert_eq!(Fraction::new(2, 1), None);
         assert_eq!(Fraction::new(0, 0), None);
+    }
+
+    #[test]
+    fn shares_are_exact_to_the_last_bit() {
+        let mut rng = Rng::with_seed(3);
+        for _ in 0..10_000 {
+            let denominator = rng.u32(1..) >> rng.u32(..31) | 1;
+            let numerator = rng.u32(..=denominator);
+            let share = Fraction::new(numerator, denominator).unwrap();
+            let exact = (u128::from(numerator) << 63) / u128::from(denominator);
+            assert_eq!(u128::from(share.threshold), exact, "{numerator}/{denominator}");
+
+            let (weight, others) = (rng.u64(..=1_000_000), rng.u64(1..=16_000_000));
+            let exact = exact * u128::from(weight) / u128::from(weight + others);
+            let weighted = share.weighted(weight, weight + others);
+            assert_eq!(u128::from(weighted.threshold), exact, "{weight} beside {others}");
+        }
     }
 
     #[test]

@@ -144,8 +144,8 @@ impl Tally {
     /// Hands the outcomes over to be counted, or to be forgotten.
     pub fn take(&self) -> impl Iterator<Item = (Counter, u64)> + use<> {
         let counts = self.counts.take();
-        let named = COUNTERS.into_iter().zip(counts);
-        named.filter(|(_, count)| *count > 0).map(|((counter, _), count)| (counter, count))
+        let named = COUNTERS.iter().map(|(counter, _)| *counter).zip(counts);
+        named.filter(|(_, count)| *count > 0)
     }
 }
 

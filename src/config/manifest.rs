@@ -44,8 +44,12 @@ pub fn route(at: &Node, kind: Kind, context: &mut Context) -> Result<Route<Mirro
         let rule = rule(&at, kind, namespace, context);
         rules.extend(context.keep(rule));
     }
+    let mut hostnames = Vec::new();
+    for at in spec.items("hostnames")? {
+        hostnames.push(hostname(&at)?);
+    }
     Ok(Route {
-        hostnames: spec.items("hostnames")?.iter().map(hostname).collect::<Result<_, _>>()?,
+        hostnames,
         rules,
         seniority: Seniority {
             created: created.map(str::to_owned),
