@@ -12,6 +12,12 @@ debian='rustc-web cargo-web rust-web-src rust-web-llvm wasi-libc lld-19'
 out=$1
 shift
 
+# A panic tells the file and the line it was at. Without the part of the path that is this machine's
+# own, the module is a KB smaller and names nobody's home. (cargo's name for crates.io; where it has
+# another one, the paths stay long.)
+crates=${CARGO_HOME:-$HOME/.cargo}/registry/src/index.crates.io-1949cf8c6b5b557f
+flags=--remap-path-prefix=$crates=
+
 has_target() { [ -d "$(rustc --print target-libdir --target $target 2>/dev/null)" ]; }
 
 add_target() {
@@ -39,14 +45,14 @@ else
     dpkg -s $debian >/dev/null 2>&1 || need "no Rust target $target from rustup" $debian
     say "no Rust target $target: using Debian's compiler, which builds std too"
     WASM_LD=wasm-ld-19
+    flags=$flags$(printf '\037')-Lnative=/usr/lib/wasm32-wasi
     compile() {
-        RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc \
-            RUSTFLAGS="${RUSTFLAGS:-} -Lnative=/usr/lib/wasm32-wasi" \
-            /usr/bin/cargo rustc -Z build-std=std,panic_abort "$@"
+        RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc /usr/bin/cargo rustc -Z build-std=std,panic_abort "$@"
     }
 fi
 
 export WASM_LD CARGO_TARGET_WASM32_WASIP1_LINKER="$PWD/scripts/wasm-ld"
+export CARGO_ENCODED_RUSTFLAGS="$flags" # \037 between them: a path may have spaces
 # The cdylib alone: cargo leaves `lto` out where the library is to be an rlib as well.
 compile --lib --crate-type cdylib --release --target $target "$@"
 
