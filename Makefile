@@ -46,7 +46,7 @@ lint: ## formatting, clippy (warnings are errors), and what deny.toml forbids of
 bench: build envoy ## what it costs (WHAT=cost or latency, ROUNDS=60, COMPARE=other.wasm)
 	@COMPARE="$(COMPARE)" scripts/bench.sh $(WHAT)
 
-fuzz: ## look for bytes that a decoder chokes on (FUZZ_SECONDS=60 for each of four)
+fuzz: ## look for bytes that a decoder chokes on (FUZZ_SECONDS=60)
 	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),60)
 
 soak: build trap envoy ## a million requests to the worst shadows, 500 updates, crashes
