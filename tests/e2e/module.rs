@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use wasmparser::{Parser, Payload};
 
+use crate::examples;
+
 /// The WASI functions that every supported Envoy provides. A module with any other import does not
 /// even load.
 const WASI: [&str; 15] = [
@@ -42,19 +44,9 @@ fn the_module_imports_only_what_every_supported_envoy_provides() -> Result<()> {
 /// mirror needs, however it was built.
 #[test]
 fn the_module_exports_only_the_callbacks_that_a_mirror_needs() -> Result<()> {
-    let needed = [
-        "proxy_on_configure",
-        "proxy_on_context_create",
-        "proxy_on_delete",
-        "proxy_on_done",
-        "proxy_on_http_call_response",
-        "proxy_on_memory_allocate",
-        "proxy_on_request_body",
-        "proxy_on_request_headers",
-        "proxy_on_request_trailers",
-        "proxy_on_tick",
-        "proxy_on_vm_start",
-    ];
+    let mut needed = BTreeSet::from(["proxy_on_memory_allocate".to_owned()]); // always allowed
+    needed.extend(examples::capabilities()?);
+    needed.retain(|name| name.starts_with("proxy_on_"));
     let module = std::fs::read(rig::artifacts::module()?)?;
     let mut callbacks = BTreeSet::new();
     for part in Parser::new(0).parse_all(&module) {
@@ -65,7 +57,7 @@ fn the_module_exports_only_the_callbacks_that_a_mirror_needs() -> Result<()> {
         }
     }
     callbacks.retain(|name| name.starts_with("proxy_on_"));
-    ensure!(callbacks.iter().eq(needed), "the module exports {callbacks:?}");
+    ensure!(callbacks == needed, "the module exports {callbacks:?}");
     Ok(())
 }
 

@@ -215,7 +215,8 @@ impl Home {
         let mut command = Command::new(crate::artifacts::envoy()?);
         command.arg("--disable-hot-restart").args(["--concurrency", &setup.workers.to_string()]);
         // Of Envoy's own start-up chatter only what is wrong, of the mirror all that it says.
-        command.args(["--log-level", "warning", "--component-log-level", "wasm:info"]);
+        let wasm = if setup.trace { "wasm:trace" } else { "wasm:info" };
+        command.args(["--log-level", "warning", "--component-log-level", wasm]);
         command.args(&setup.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(self.path("log"))?);
         match setup.strict {

@@ -19,6 +19,7 @@ pub struct Setup {
     config: Config,
     pub(crate) workers: u32,
     pub(crate) strict: bool,
+    pub(crate) trace: bool,
     pub(crate) arguments: Vec<String>,
 }
 
@@ -27,7 +28,7 @@ impl Setup {
     pub fn new() -> Result<Self> {
         let mut config = Config::example()?;
         config.set_module(&crate::artifacts::module()?);
-        Ok(Self { config, workers: WORKERS, strict: false, arguments: Vec::new() })
+        Ok(Self { config, workers: WORKERS, strict: false, trace: false, arguments: Vec::new() })
     }
 
     /// Runs another module.
@@ -71,6 +72,12 @@ impl Setup {
     /// Has a bad plugin configuration refused (`REQUEST_MIRROR_STRICT=true` in the environment).
     pub fn strict(mut self) -> Self {
         self.strict = true;
+        self
+    }
+
+    /// Has every call between Envoy and the module logged, with its arguments.
+    pub fn trace(mut self) -> Self {
+        self.trace = true;
         self
     }
 
