@@ -1,10 +1,13 @@
 //! A plugin whose configuration changes while it mirrors.
 
-use anyhow::Result;
-use rig::{Backend, Gate, Reply, Request, Response};
-use serde_json::json;
+use std::time::Duration;
 
-use crate::stage::to_shadow;
+use anyhow::{Result, ensure};
+use rig::{Backend, Gate, Reply, Request, Response, eventually};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::stage::{Stage, to_shadow};
 use crate::xds::Plugin;
 
 /// A rejected configuration mirrors nothing while it is in force. Going back to an earlier good one
@@ -51,4 +54,48 @@ async fn mirrors_in_flight_outlive_an_update() -> Result<()> {
         .await?;
     assert_eq!(counters.get("completed_2xx"), 10);
     Ok(())
+}
+
+/// Envoy goes on with the timer of a root that is gone, unless the root has ended it.
+#[tokio::test]
+async fn the_roots_of_old_configurations_do_not_wake_the_workers() -> Result<()> {
+    const UPDATES: u32 = 60;
+    let mirror = |percent: u32, budget: u32| {
+        let mirror = to_shadow(json!({ "percent": percent }));
+        json!({ "requestMirror": mirror, "requestMirrorBudget": budget })
+    };
+    let plugin = Plugin::new(&mirror(100, 1))?;
+    plugin
+        .scenario()
+        .await?
+        .play(async |stage| {
+            idle(stage).await?;
+            for update in 1..=UPDATES {
+                // Every second one is rejected, so that each can be seen to be in force.
+                let rejected = update % 2;
+                plugin.publish(&mirror(100 + rejected, 1 + update))?;
+                let in_force =
+                    |now: &rig::Counters| now.get("config_rejected") == u64::from(rejected);
+                stage.envoy.wait_for("the update", in_force).await?;
+            }
+            idle(stage).await
+        })
+        .await?;
+    Ok(())
+}
+
+/// Waits for a while in which nothing wakes the workers but Envoy's own timers and that of one root:
+/// some thirty times a second. The timers of all the old roots would make it nine hundred.
+async fn idle(stage: &Stage) -> Result<()> {
+    const WHILE: Duration = Duration::from_millis(500);
+    let (mut start, mut before) = (Instant::now(), stage.envoy.wakeups()?);
+    eventually("idle workers", async || {
+        ensure!(start.elapsed() >= WHILE, "not measured yet");
+        let (took, now) = (start.elapsed(), stage.envoy.wakeups()?);
+        let rate = (now - before) as f64 / took.as_secs_f64();
+        (start, before) = (Instant::now(), now);
+        ensure!(rate < 200.0, "{rate:.0} wakeups a second");
+        Ok(())
+    })
+    .await
 }

@@ -110,9 +110,22 @@ impl Envoy {
     /// The memory that the process has in use, in bytes.
     pub fn memory(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        Ok(kilobytes.context("no VmRSS")?.parse::<u64>()? * 1024)
+        Ok(number(&status, "VmRSS:")? * 1024)
+    }
+
+    /// How often its workers have waited for something, and been woken.
+    pub fn wakeups(&self) -> Result<u64> {
+        let mut wakeups = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.id()))? {
+            let thread = thread?.path();
+            if std::fs::read_to_string(thread.join("comm"))?.starts_with("wrk:") {
+                wakeups += number(
+                    &std::fs::read_to_string(thread.join("status"))?,
+                    "voluntary_ctxt_switches:",
+                )?;
+            }
+        }
+        Ok(wakeups)
     }
 
     /// The mirror's counters now.
@@ -181,6 +194,13 @@ impl Envoy {
         self.ended = true;
         Ok(())
     }
+}
+
+/// The number behind a name in a `status` file of /proc, without its unit.
+fn number(status: &str, name: &str) -> Result<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = value.and_then(|value| value.split_whitespace().next());
+    Ok(number.with_context(|| format!("no {name}"))?.parse()?)
 }
 
 impl Drop for Envoy {
