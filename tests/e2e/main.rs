@@ -14,6 +14,7 @@ mod bodies;
 mod budget;
 mod capabilities;
 mod churn;
+mod clock_steps;
 mod clusters;
 mod configuration;
 mod copies;

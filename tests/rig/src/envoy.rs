@@ -238,6 +238,7 @@ impl Home {
         let wasm = if setup.trace { "wasm:trace" } else { "wasm:info" };
         command.args(["--log-level", "warning", "--component-log-level", wasm]);
         command.args(&setup.arguments);
+        command.envs(setup.environment.clone());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(self.path("log"))?);
         match setup.strict {
             true => command.env(STRICT, "true"),

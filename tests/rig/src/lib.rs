@@ -31,6 +31,7 @@
 //! | [`client`] | HTTP/1 by the byte, HTTP/2 by the frame, and load |
 //! | [`message`], [`wire`] | requests and answers; how HTTP/1 puts them on a socket |
 //! | [`wait`] | the one way to wait: for a condition, with a deadline |
+//! | [`wall_clock`] | a wall clock of Envoy's own, which can be put forwards and back |
 
 pub mod admin;
 pub mod artifacts;
@@ -44,6 +45,7 @@ pub mod message;
 mod process;
 pub mod setup;
 pub mod wait;
+pub mod wall_clock;
 pub mod wire;
 
 pub use backend::{Backend, Gate, Head, Recorded, Reply};

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ pub struct Setup {
     pub(crate) strict: bool,
     pub(crate) trace: bool,
     pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Setup {
@@ -28,7 +29,14 @@ impl Setup {
     pub fn new() -> Result<Self> {
         let mut config = Config::example()?;
         config.set_module(&crate::artifacts::module()?);
-        Ok(Self { config, workers: WORKERS, strict: false, trace: false, arguments: Vec::new() })
+        Ok(Self {
+            config,
+            workers: WORKERS,
+            strict: false,
+            trace: false,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        })
     }
 
     /// Runs another module.
@@ -84,6 +92,12 @@ impl Setup {
     /// More of Envoy's command line.
     pub fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
+        self
+    }
+
+    /// More of Envoy's environment.
+    pub fn environment<const N: usize>(mut self, variables: [(&'static str, PathBuf); N]) -> Self {
+        self.environment.extend(variables);
         self
     }
 
