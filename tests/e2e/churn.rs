@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use rig::{Backend, Counters, Gate, Reply, Request, Response, eventually, load};
 use serde_json::{Value, json};
 
-use crate::stage::{repeats, to_shadow};
+use crate::stage::{Scenario, repeats, to_shadow};
 use crate::xds::{Listener, Plugin};
 
 const MIRRORS: usize = 40;
@@ -54,6 +54,43 @@ async fn the_last_filter_takes_its_mirrors_with_it_and_may_come_back() -> Result
         })
         .await?;
     assert_eq!(counters.get("lost"), 0);
+    Ok(())
+}
+
+/// Another listener keeps the VM, and in it the root.
+#[tokio::test]
+async fn a_filter_that_is_removed_mirrors_nothing_more_and_its_mirrors_end_well() -> Result<()> {
+    let gate = Gate::closed();
+    let listener = Listener::new(&mirror(2 * MIRRORS))?;
+    let source = listener.source();
+    let counters = Scenario::plugin(mirror(MIRRORS))
+        .await?
+        .shadow(Backend::always(Reply::After(gate.clone(), Response::new(200))).await?)
+        .setup(move |setup| {
+            setup.arguments(&["--drain-time-s", "1"]).workers(4).patch(|config| {
+                config.bootstrap()["dynamic_resources"] = json!({ "lds_config": source });
+            })
+        })
+        .play(async |stage| {
+            let address = listener.address(stage).await?;
+            burst(address, MIRRORS).await?;
+            stage.shadow.recorded(MIRRORS).await?;
+            listener.publish(None)?;
+            eventually("the filter to go", async || {
+                let before = stage.envoy.counters().await?.get("selected");
+                burst(address, 16).await?;
+                let now = stage.envoy.counters().await?;
+                ensure!(now.get("selected") == before, "it still selects requests");
+                Ok(())
+            })
+            .await?;
+            let running = |now: &Counters| now.get("in_flight") >= MIRRORS as u64;
+            stage.envoy.wait_for("the mirrors", running).await?;
+            gate.open();
+            Ok(())
+        })
+        .await?;
+    assert_eq!(counters.get("completed_2xx"), counters.get("sent"));
     Ok(())
 }
 

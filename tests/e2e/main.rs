@@ -32,6 +32,7 @@ mod raw_http2;
 mod retries;
 mod routes;
 mod sampling;
+mod spoilt_data;
 mod stalls;
 mod updates;
 mod upgrades;
