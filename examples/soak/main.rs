@@ -1,4 +1,5 @@
-//! `make soak`: a million requests of every kind, all mirrored, to shadows that do their worst.
+//! `make soak`: a million requests of every kind, all mirrored, to shadows that do their worst and up to
+//! limits that they reach.
 //!
 //! | module | idea |
 //! |---|---|

@@ -7,6 +7,15 @@ use rig::Counters;
 
 use crate::traffic::Answers;
 
+/// What is dropped at the limits that the load must reach.
+const LIMITS: [&str; 5] = [
+    "dropped.budget",
+    "dropped.body_too_large",
+    "dropped.buffer_full",
+    "dropped.no_cluster",
+    "dropped.refused",
+];
+
 pub struct Report {
     pub answers: Answers,
     pub took: Duration,
@@ -37,6 +46,11 @@ impl Report {
         }
         if self.errors > 0 {
             wrong.push(format!("{} errors in Envoy's log", self.errors));
+        }
+        for limit in LIMITS {
+            if self.counters.get(limit) == 0 {
+                wrong.push(format!("nothing is {limit}: the load is too weak"));
+            }
         }
         let (third, last) = self.second_half();
         if last > third + third / 20 {

@@ -9,9 +9,32 @@ use serde_json::{Value, json};
 
 use crate::ANSWER_LIMIT;
 
-/// The kinds, as in paths and names of clusters.
-pub const SHADOWS: [&str; 8] =
-    ["healthy", "slow", "silent", "closed", "resetting", "failing", "huge", "cutting"];
+/// The kinds, as in paths and names of clusters. No cluster is called `absent`, and that of `narrow` has
+/// a circuit breaker.
+pub const SHADOWS: [&str; 10] = [
+    "healthy",
+    "slow",
+    "silent",
+    "closed",
+    "resetting",
+    "failing",
+    "huge",
+    "cutting",
+    "absent",
+    "narrow",
+];
+
+/// Calls to the narrow shadow at a time.
+const NARROW: usize = 8;
+
+/// Fewer than a shadow that lets its calls time out would need: hundreds.
+const BUDGET: usize = 200;
+
+/// Fewer than so many calls with bodies hold.
+const MAX_BUFFERED_BYTES: usize = 2 * 1024 * 1024;
+
+/// Enough for all bodies but the longest.
+const MAX_BODY_BYTES: usize = 32 * 1024;
 
 /// Of the requests to a shadow with huge answers, one in so many gets one.
 pub const HUGE_IN: usize = 20;
@@ -32,6 +55,7 @@ impl Shadows {
             ("silent", Reply::Never),
             ("failing", Reply::Respond(Response::new(500))),
             ("cutting", Reply::Reset),
+            ("narrow", Reply::Later(Duration::from_millis(20), fine())),
         ];
         let mut answering = Vec::new();
         for (name, reply) in replies {
@@ -51,18 +75,31 @@ impl Shadows {
             .cluster("closed", &[self.closed.address()?])
             .cluster("resetting", &[self.reset.address()]);
         let all = self.answering.iter();
-        Ok(all.fold(setup, |setup, (name, shadow)| setup.cluster(name, &[shadow.address()])))
+        let setup =
+            all.fold(setup, |setup, (name, shadow)| setup.cluster(name, &[shadow.address()]));
+        Ok(setup.patch(|config| {
+            let limits = json!({ "max_requests": NARROW, "max_pending_requests": NARROW });
+            config.cluster("narrow")["circuit_breakers"] = json!({ "thresholds": [limits] });
+        }))
     }
 }
 
-/// A rule for each kind, each with a copy of every request.
+/// A rule for each kind, each with a copy of every request. The limits are such that
+/// each is reached.
 pub fn plugin() -> Value {
     let rule = |name: &str| {
-        let mirror = json!({ "cluster": name, "percent": 100 });
+        let mut mirror = json!({ "cluster": name, "percent": 100 });
+        if name == "healthy" {
+            mirror["maxBodyBytes"] = MAX_BODY_BYTES.into();
+        }
         json!({
             "matches": [{ "path": { "type": "PathPrefix", "value": format!("/{name}") } }],
             "filters": [{ "type": "RequestMirror", "requestMirror": mirror }],
         })
     };
-    json!({ "httpRoutes": [{ "spec": { "rules": SHADOWS.map(rule) } }] })
+    json!({
+        "httpRoutes": [{ "spec": { "rules": SHADOWS.map(rule) } }],
+        "requestMirrorBudget": BUDGET,
+        "maxBufferedBytes": MAX_BUFFERED_BYTES,
+    })
 }
