@@ -29,6 +29,11 @@ pub const HOUSEKEEPING: Duration = Duration::from_millis(250);
 /// call takes Envoy some 40 µs, and until the tick is over the worker serves no primary request. So a
 /// burst is spread over some ticks.
 const BATCH: RangeInclusive<usize> = 8..=32;
+/// A tick after more than this is late: the worker is so busy that it comes to few ticks.
+const LATE: Duration = Duration::from_millis(5);
+/// How many more a late tick sends for each millisecond, which leaves primary requests two thirds of
+/// the worker's time.
+const CATCH_UP: usize = 8;
 /// One warning for so many drops.
 const DROPS_PER_WARNING: u64 = 256;
 
@@ -80,6 +85,8 @@ pub struct Outbox<H> {
     host: H,
     budget: Budget,
     queue: RefCell<Vec<Copy>>,
+    /// When the last tick took copies from the queue, or the first one came to it.
+    waiting_since: Cell<Duration>,
     calls: RefCell<HashMap<CallId, Call>>,
     tally: Tally,
     /// Budget drops that the shared table does not know of yet.
@@ -102,6 +109,7 @@ impl<H: Host> Outbox<H> {
             host,
             budget,
             queue: RefCell::default(),
+            waiting_since: Cell::default(),
             calls: RefCell::default(),
             tally: Tally::default(),
             untold_drops: Cell::default(),
@@ -137,6 +145,9 @@ impl<H: Host> Outbox<H> {
     /// so that a stalled tick does not let it grow.
     pub fn push(&self, copy: Copy) {
         let mut queue = self.queue.borrow_mut();
+        if queue.is_empty() {
+            self.waiting_since.set(self.host.now());
+        }
         if queue.len() < usize::try_from(self.budget.limit()).unwrap_or(usize::MAX) {
             queue.push(copy);
         } else {
@@ -192,7 +203,14 @@ impl<H: Host> Outbox<H> {
 
     fn take_batch(&self) -> Vec<Copy> {
         let mut queue = self.queue.borrow_mut();
-        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end()).min(queue.len());
+        if queue.is_empty() {
+            return Vec::new();
+        }
+        let now = self.host.now();
+        let waited = now.saturating_sub(self.waiting_since.replace(now));
+        let late = usize::try_from(waited.saturating_sub(LATE).as_millis()).unwrap_or(usize::MAX);
+        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end());
+        let batch = batch.saturating_add(late.saturating_mul(CATCH_UP)).min(queue.len());
         queue.drain(..batch).collect()
     }
 

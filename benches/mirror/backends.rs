@@ -1,4 +1,4 @@
-//! Backends that do the same for each request: two nginx that answer with an empty 200.
+//! Backends that do the same for each request: an nginx that answers with an empty 200 at once.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
@@ -9,20 +9,21 @@ use tempfile::TempDir;
 pub struct Backends {
     nginx: Child,
     _home: TempDir,
-    ports: [u16; 2],
+    ports: [u16; 4],
 }
 
 impl Backends {
     pub async fn start(core: usize) -> Result<Self> {
         let home = TempDir::new()?;
-        let ports = [free_port()?, free_port()?];
-        let server = |port: &u16| {
+        let ports = [free_port()?, free_port()?, free_port()?, free_port()?];
+        let server = |(port, protocol): (&u16, &str)| {
             format!(
-                "server {{ listen 127.0.0.1:{port}; location / {{ return 200; }} \
-                 client_max_body_size 0; keepalive_requests 1000000000; }}"
+                "server {{ listen 127.0.0.1:{port} {protocol}; location / {{ return 200; }} \
+                 client_max_body_size 0; keepalive_requests 1000000000; \
+                 http2_max_concurrent_streams 1000; }}"
             )
         };
-        let servers: String = ports.iter().map(server).collect();
+        let servers: String = ports.iter().zip(["", "", "http2", "http2"]).map(server).collect();
         let top = home.path().display();
         let config = format!(
             "daemon off; worker_processes 1; pid {top}/pid; error_log stderr error;\n\
@@ -48,11 +49,23 @@ impl Backends {
     }
 
     pub fn primary(&self) -> SocketAddr {
-        ([127, 0, 0, 1], self.ports[0]).into()
+        self.address(0)
     }
 
     pub fn shadow(&self) -> SocketAddr {
-        ([127, 0, 0, 1], self.ports[1]).into()
+        self.address(1)
+    }
+
+    pub fn http2_primary(&self) -> SocketAddr {
+        self.address(2)
+    }
+
+    pub fn http2_shadow(&self) -> SocketAddr {
+        self.address(3)
+    }
+
+    fn address(&self, port: usize) -> SocketAddr {
+        ([127, 0, 0, 1], self.ports[port]).into()
     }
 }
 

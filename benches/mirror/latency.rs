@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rig::Setup;
 use rig::broken::ClosedPort;
 
+use crate::OTHER_CORE;
 use crate::backends::Backends;
-use crate::load::{Load, pin};
+use crate::cost::Bench;
+use crate::load::Load;
 use crate::statistics::{median, percentile};
 use crate::variants::{self, Variant};
-use crate::{ENVOY_CORE, OTHER_CORE};
 
 /// The variant that sets the pace: the most a gateway with Envoy's own mirroring can do.
 const PACEMAKER: &str = "native, shadow well";
@@ -29,17 +30,14 @@ pub async fn measure(rounds: usize) -> Result<()> {
         .cluster("primary", &[backends.primary()])
         .cluster("shadow", &[backends.shadow()])
         .cluster("silent", &[silent.local_addr()?])
-        .cluster("dead", &[dead.address()?])
-        .patch(|config| variants::listeners(config, &variants));
-    let envoy = setup.start().await?;
-    pin(envoy.id(), ENVOY_CORE)?;
-    let addresses = envoy.admin().listeners().await?;
-    let address = |name: &str| addresses.get(name).copied().context("a listener is missing");
+        .cluster("dead", &[dead.address()?]);
+    let bench = Bench::start(setup, &variants).await?;
 
-    let load = Load::Get;
-    let saturated =
-        (0..5).map(|_| load.run(address(PACEMAKER)?, OTHER_CORE)).collect::<Result<Vec<_>>>()?;
-    let pace = SATURATION * load.requests() as f64 / median(saturated);
+    let load = Load::GET;
+    let saturated = (0..5)
+        .map(|_| load.run(bench.address(PACEMAKER)?, OTHER_CORE))
+        .collect::<Result<Vec<_>>>()?;
+    let pace = SATURATION * load.requests as f64 / median(saturated);
     println!("{pace:.0} requests a second, {SATURATION} of what {PACEMAKER} can do\n");
 
     let mut times: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
@@ -47,17 +45,17 @@ pub async fn measure(rounds: usize) -> Result<()> {
     for round in 0..=rounds {
         fastrand::shuffle(&mut order);
         for variant in &order {
-            let mut all = load.run_at(pace, address(variant.name)?, OTHER_CORE)?;
+            let mut all = load.run_at(pace, bench.address(&variant.name)?, OTHER_CORE)?;
             all.sort_by(f64::total_cmp);
             if round > 0 {
                 let both = [percentile(&all, 50.0), percentile(&all, 99.0)];
-                times.entry(variant.name).or_default().push(both);
+                times.entry(&variant.name).or_default().push(both);
             }
         }
         eprint!("\rround {round} of {rounds} ");
     }
     eprintln!();
-    envoy.stop().await?;
+    bench.stop().await?;
     println!("| variant | p50 µs | p99 µs |\n|---|---|---|");
     for (variant, times) in times {
         let middle = |which: usize| median(times.iter().map(|both| both[which]).collect());

@@ -9,25 +9,21 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 /// A block of requests, all alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Load {
-    Get,
-    Post { kilobytes: usize },
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub requests: usize,
+    /// A GET has none.
+    pub body_kilobytes: usize,
+    pub connections: usize,
+    /// At a time on each connection, over HTTP/2. `None`: one at a time, over HTTP/1.1.
+    pub streams: Option<usize>,
 }
 
-const CONNECTIONS: u32 = 4;
-
 impl Load {
-    pub const ALL: [Self; 3] =
-        [Self::Get, Self::Post { kilobytes: 1 }, Self::Post { kilobytes: 64 }];
-
-    /// How many; few enough for a block to be over before the machine changes its mood.
-    pub fn requests(self) -> usize {
-        match self {
-            Self::Post { kilobytes: 64 } => 300,
-            _ => 600,
-        }
-    }
+    /// Few enough requests for a block to be over before the machine changes its mood.
+    pub const GET: Self = Self { requests: 600, body_kilobytes: 0, connections: 4, streams: None };
+    pub const POST_1_KB: Self = Self { body_kilobytes: 1, ..Self::GET };
+    pub const POST_64_KB: Self = Self { body_kilobytes: 64, requests: 300, ..Self::GET };
 
     /// Sends a block as fast as answers come, and returns the seconds that took.
     pub fn run(self, to: SocketAddr, core: usize) -> Result<f64> {
@@ -39,7 +35,7 @@ impl Load {
     /// Sends a block at this many requests a second, and returns what each took, in microseconds.
     pub fn run_at(self, pace: f64, to: SocketAddr, core: usize) -> Result<Vec<f64>> {
         let log = tempfile::NamedTempFile::new()?;
-        let pace = (pace / f64::from(CONNECTIONS)).ceil().to_string();
+        let pace = (pace / self.connections as f64).ceil().to_string();
         let log_file = format!("--log-file={}", log.path().display());
         self.h2load(to, core, &["--rps", &pace, &log_file])?;
         let lines = std::fs::read_to_string(log.path())?;
@@ -50,18 +46,23 @@ impl Load {
 
     /// Every request must be answered with success.
     fn h2load(self, to: SocketAddr, core: usize, options: &[&str]) -> Result<()> {
+        let Self { requests, body_kilobytes, connections, streams } = self;
         let mut command = Command::new("taskset");
-        command.args(["-c", &core.to_string(), "h2load", "--h1", "-c", &CONNECTIONS.to_string()]);
-        command.args(["-n", &self.requests().to_string(), &format!("http://{to}/api/x")]);
-        command.args(options);
+        command.args(["-c", &core.to_string(), "h2load", "-n", &requests.to_string()]);
+        command.args(["-c", &connections.to_string()]);
+        match streams {
+            Some(streams) => command.args(["-m", &streams.to_string()]),
+            None => command.arg("--h1"),
+        };
+        command.arg(format!("http://{to}/api/x")).args(options);
         let mut body = tempfile::NamedTempFile::new()?;
-        if let Self::Post { kilobytes } = self {
-            body.write_all(&vec![b'x'; kilobytes * 1024])?;
+        if body_kilobytes > 0 {
+            body.write_all(&vec![b'x'; body_kilobytes * 1024])?;
             command.arg("-d").arg(body.path());
         }
         let output = command.stderr(Stdio::inherit()).output().context("cannot run h2load")?;
         let said = String::from_utf8_lossy(&output.stdout);
-        let all = format!("{} succeeded, 0 failed, 0 errored", self.requests());
+        let all = format!("{requests} succeeded, 0 failed, 0 errored");
         ensure!(output.status.success() && said.contains(&all), "h2load failed:\n{said}");
         Ok(())
     }
@@ -69,9 +70,9 @@ impl Load {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Get => f.pad("GET"),
-            Self::Post { kilobytes } => f.pad(&format!("POST {kilobytes} KB")),
+        match self.body_kilobytes {
+            0 => write!(f, "GET"),
+            kilobytes => write!(f, "POST {kilobytes} KB"),
         }
     }
 }

@@ -8,7 +8,9 @@ mod backends;
 mod cost;
 mod latency;
 mod load;
+mod memory;
 mod report;
+mod scale;
 mod statistics;
 mod variants;
 
@@ -34,6 +36,11 @@ async fn main() -> Result<()> {
     match chosen.next().as_deref() {
         None | Some("cost") => cost::measure(rounds, compare.as_deref()).await,
         Some("latency") => latency::measure(rounds).await,
-        Some(other) => bail!("{other} is neither cost nor latency"),
+        Some("rules") => scale::rules(rounds).await,
+        Some("workers") => scale::workers(rounds).await,
+        Some("crowds") => scale::crowds(rounds).await,
+        Some("shared") => scale::shared_data().await,
+        Some("memory") => memory::measure().await,
+        Some(other) => bail!("nothing measures {other}; see benches/README.md"),
     }
 }

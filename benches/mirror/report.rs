@@ -7,30 +7,29 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::load::Load;
 use crate::statistics::{Estimate, median, ratio};
 use crate::variants::BASELINE;
 
 /// Microseconds of CPU per request, by variant, one for each round.
 pub struct Measured {
     pub rounds: usize,
-    pub costs: Vec<(&'static str, Vec<f64>)>,
+    pub costs: Vec<(String, Vec<f64>)>,
 }
 
 impl Measured {
     fn of(&self, variant: &str) -> Option<&[f64]> {
-        let found = self.costs.iter().find(|(name, _)| *name == variant);
+        let found = self.costs.iter().find(|(name, _)| name == variant);
         found.map(|(_, series)| series.as_slice())
     }
 }
 
 #[derive(Default)]
-pub struct Report(Vec<(Load, Measured)>);
+pub struct Report(Vec<(String, Measured)>);
 
 /// One line of the table.
-struct Row {
-    load: Load,
-    variant: &'static str,
+struct Row<'a> {
+    load: &'a str,
+    variant: &'a str,
     microseconds: f64,
     to_baseline: Estimate,
     /// To Envoy's own mirroring of the same share.
@@ -38,7 +37,7 @@ struct Row {
 }
 
 impl Report {
-    pub fn add(&mut self, load: Load, measured: Measured) {
+    pub fn add(&mut self, load: String, measured: Measured) {
         self.0.push((load, measured));
     }
 
@@ -50,7 +49,7 @@ impl Report {
             .iter()
             .map(|(load, measured)| {
                 let costs: BTreeMap<_, _> = measured.costs.iter().cloned().collect();
-                json!({ "load": load.to_string(), "rounds": measured.rounds, "microseconds": costs })
+                json!({ "load": load, "rounds": measured.rounds, "microseconds": costs })
             })
             .collect();
         std::fs::write(format!("{top}/results.json"), serde_json::to_string(&data)?)?;
@@ -58,12 +57,12 @@ impl Report {
         Ok(())
     }
 
-    fn rows(&self) -> impl Iterator<Item = Row> {
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         self.0.iter().flat_map(|(load, measured)| {
             let baseline = measured.of(BASELINE).unwrap_or_default();
             measured.costs.iter().map(move |(variant, series)| Row {
-                load: *load,
-                variant,
+                load,
+                variant: variant.as_str(),
                 microseconds: median(series.clone()),
                 to_baseline: ratio(series, baseline),
                 to_native: measured.of(&native_twin(variant)).map(|native| ratio(series, native)),

@@ -2,81 +2,108 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use rig::Config;
 use serde_json::{Value, json};
 
-use crate::load::Load;
-
 pub struct Variant {
-    pub name: &'static str,
+    pub name: String,
     mirror: Mirror,
     shadow: &'static str,
 }
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 enum Mirror {
     None,
     /// Envoy's own, with this percentage.
     Native(u32),
     /// The filter, with this percentage.
     Filter(u32),
-    /// The filter with this many HTTPRoute rules, none of which mirrors more than 0.0001 %.
-    Rules(u32),
-    /// The module to compare with, with this percentage.
+    /// The filter with so many HTTPRoute rules of this percentage; requests belong to the last.
+    Rules(u32, u32),
+    /// The filter with bounds that thousands of requests at a time do not meet.
+    Unbounded,
+    /// Another module, with this percentage.
     Other(PathBuf, u32),
 }
 
 /// The variant that all others are divided by.
 pub const BASELINE: &str = "no filter";
 
-/// No filter twice, which must come out as 1, and each way to mirror with several shares.
-pub fn of_cost(compare: Option<&Path>) -> Vec<Variant> {
+/// No filter twice, which must come out as 1; a filter of which each callback does nothing, which is
+/// the least that one can cost; and each way to mirror with several shares.
+pub fn of_cost(empty: &Path, compare: Option<&Path>) -> Vec<Variant> {
     let mut variants = vec![
-        (BASELINE, Mirror::None),
-        ("no filter again", Mirror::None),
-        ("native 0 %", Mirror::Native(0)),
-        ("native 5 %", Mirror::Native(5)),
-        ("native 100 %", Mirror::Native(100)),
-        ("filter 0 %", Mirror::Filter(0)),
-        ("filter 5 %", Mirror::Filter(5)),
-        ("filter 100 %", Mirror::Filter(100)),
-        ("filter 1000 rules", Mirror::Rules(1000)),
+        (BASELINE.to_owned(), Mirror::None),
+        ("no filter again".to_owned(), Mirror::None),
+        ("empty filter".to_owned(), Mirror::Other(empty.to_owned(), 0)),
     ];
-    if let Some(other) = compare {
-        variants.extend([
-            ("other 0 %", Mirror::Other(other.to_owned(), 0)),
-            ("other 5 %", Mirror::Other(other.to_owned(), 5)),
-            ("other 100 %", Mirror::Other(other.to_owned(), 100)),
-        ]);
+    for percent in [0, 5, 100] {
+        variants.push((format!("native {percent} %"), Mirror::Native(percent)));
     }
-    let variant = |(name, mirror)| Variant { name, mirror, shadow: "shadow" };
-    variants.into_iter().map(variant).collect()
+    for percent in [0, 5, 100] {
+        variants.push((format!("filter {percent} %"), Mirror::Filter(percent)));
+    }
+    for percent in compare.iter().flat_map(|_| [0, 5, 100]) {
+        let module = compare.unwrap_or(empty).to_owned();
+        variants.push((format!("other {percent} %"), Mirror::Other(module, percent)));
+    }
+    with_shadow(variants)
 }
 
 /// Each way to mirror everything, with each kind of shadow.
 pub fn of_latency() -> Vec<Variant> {
-    let variants = [
-        (BASELINE, Mirror::None, "shadow"),
-        ("native, shadow well", Mirror::Native(100), "shadow"),
-        ("native, shadow dead", Mirror::Native(100), "dead"),
-        ("native, shadow silent", Mirror::Native(100), "silent"),
-        ("filter, shadow well", Mirror::Filter(100), "shadow"),
-        ("filter, shadow dead", Mirror::Filter(100), "dead"),
-        ("filter, shadow silent", Mirror::Filter(100), "silent"),
-    ];
-    variants.map(|(name, mirror, shadow)| Variant { name, mirror, shadow }).into()
+    let mut variants = vec![Variant::new(BASELINE, Mirror::None, "shadow")];
+    for (kind, shadow) in [("well", "shadow"), ("dead", "dead"), ("silent", "silent")] {
+        variants.push(Variant::new(format!("native, shadow {kind}"), Mirror::Native(100), shadow));
+        variants.push(Variant::new(format!("filter, shadow {kind}"), Mirror::Filter(100), shadow));
+    }
+    variants
+}
+
+/// The filter with ever more rules, at several shares.
+pub fn of_rules() -> Vec<Variant> {
+    let mut variants = vec![(BASELINE.to_owned(), Mirror::None)];
+    for percent in [0, 5, 100] {
+        for rules in [1, 100, 1000] {
+            let name = format!("{percent} %, {rules} rules");
+            variants.push((name, Mirror::Rules(rules, percent)));
+        }
+    }
+    with_shadow(variants)
+}
+
+/// Each way to mirror nothing and everything.
+pub fn of_scale() -> Vec<Variant> {
+    with_shadow(vec![
+        (BASELINE.to_owned(), Mirror::None),
+        (NATIVE.to_owned(), Mirror::Native(100)),
+        ("filter 0 %".to_owned(), Mirror::Filter(0)),
+        (FILTER.to_owned(), Mirror::Unbounded),
+    ])
+}
+
+/// Those of [`of_scale`] that mirror everything.
+pub const NATIVE: &str = "native 100 %";
+pub const FILTER: &str = "filter 100 %";
+
+fn with_shadow(variants: Vec<(String, Mirror)>) -> Vec<Variant> {
+    variants.into_iter().map(|(name, mirror)| Variant::new(name, mirror, "shadow")).collect()
+}
+
+/// Compiles the module of which each callback does nothing.
+pub fn empty_module() -> Result<tempfile::NamedTempFile> {
+    let module = tempfile::NamedTempFile::new()?;
+    std::fs::write(module.path(), wat::parse_str(include_str!("empty.wat"))?)?;
+    Ok(module)
 }
 
 impl Variant {
-    /// Bodies matter to what is copied alone.
-    pub fn is_for(&self, load: Load) -> bool {
-        match self.mirror {
-            Mirror::Rules(_) => load == Load::Get,
-            _ => true,
-        }
+    fn new(name: impl Into<String>, mirror: Mirror, shadow: &'static str) -> Self {
+        Self { name: name.into(), mirror, shadow }
     }
 
-    fn apply(&self, config: &mut Config) {
+    pub fn apply(&self, config: &mut Config) {
         let share = |percent: u32| json!({ "cluster": self.shadow, "percent": percent });
         match &self.mirror {
             Mirror::None => remove_filter(config),
@@ -90,11 +117,16 @@ impl Variant {
             Mirror::Filter(percent) => {
                 configure(config, json!({ "requestMirror": share(*percent) }))
             }
-            Mirror::Rules(rules) => configure(config, rules_of(*rules)),
+            Mirror::Rules(rules, percent) => configure(config, rules_of(*rules, *percent)),
+            Mirror::Unbounded => {
+                let mirror = json!({ "cluster": self.shadow, "percent": 100, "timeout": "1m" });
+                let plugin = json!({ "requestMirror": mirror, "requestMirrorBudget": 100_000 });
+                configure(config, plugin);
+            }
             Mirror::Other(module, percent) => {
                 configure(config, json!({ "requestMirror": share(*percent) }));
                 let vm = &mut config.mirror()["vm_config"];
-                vm["vm_id"] = json!("other");
+                vm["vm_id"] = json!(module);
                 vm["code"]["local"]["filename"] = json!(module);
             }
         }
@@ -127,13 +159,15 @@ fn remove_filter(config: &mut Config) {
     filters.expect("the example has filters").remove(0);
 }
 
-fn rules_of(count: u32) -> Value {
+/// Rules of which none but the last is that of the requests.
+fn rules_of(count: u32, percent: u32) -> Value {
     let rule = |n: u32| {
+        let path = if n == count { "/api".to_owned() } else { format!("/rule/{n}") };
+        let mirror = json!({ "cluster": "shadow", "percent": percent });
         json!({
-            "matches": [{ "path": { "value": format!("/rule/{n}") } }],
-            "filters": [{ "type": "RequestMirror", "requestMirror":
-                { "cluster": "shadow", "fraction": { "numerator": 1, "denominator": 1_000_000 } } }],
+            "matches": [{ "path": { "value": path } }],
+            "filters": [{ "type": "RequestMirror", "requestMirror": mirror }],
         })
     };
-    json!({ "httpRoutes": [{ "rules": (0..count).map(rule).collect::<Vec<_>>() }] })
+    json!({ "httpRoutes": [{ "rules": (1..=count).map(rule).collect::<Vec<_>>() }] })
 }

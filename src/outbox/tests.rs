@@ -88,6 +88,19 @@ fn a_burst_is_spread_over_ticks_so_that_primary_requests_come_between() {
 }
 
 #[test]
+fn a_late_tick_sends_more_so_that_a_busy_worker_keeps_up() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 1000);
+    push(&outbox, 500);
+    host.sleep(LATE + Duration::from_millis(20));
+    outbox.tick();
+    assert_eq!(host.calls.borrow().len(), 32 + 20 * CATCH_UP);
+    host.sleep(LATE);
+    outbox.tick();
+    assert_eq!(host.calls.borrow().len(), 2 * 32 + 20 * CATCH_UP);
+}
+
+#[test]
 fn a_stalled_tick_lets_no_more_queue_up_than_the_budget_could_send() {
     let host = FakeHost::default();
     let outbox = outbox(&host, 1, 3);
