@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use rig::{Backend, Counters, Gate, Reply, Request, Response, eventually, load};
@@ -179,6 +179,40 @@ async fn a_rejection_ends_when_the_listener_that_had_it_has_drained() -> Result<
                 let accepted = |now: &Counters| now.get("config_rejected") == 0;
                 stage.envoy.wait_for("the end of the rejection", accepted).await?;
             }
+            Ok(())
+        })
+        .await?;
+    Ok(())
+}
+
+/// How long each took is told; the machine at hand decides on that, too.
+#[tokio::test]
+async fn an_update_takes_effect_for_the_connections_that_come_after_it() -> Result<()> {
+    let updates = repeats("UPDATES", 10);
+    let listener = Listener::new(&mirror(MIRRORS))?;
+    listener
+        .scenario(4)
+        .await?
+        .play(async |stage| {
+            let address = listener.address(stage).await?;
+            let mut slowest = Duration::ZERO;
+            for number in 0..updates {
+                let share = if number % 2 == 0 { 0 } else { 100 };
+                let mut next = mirror(MIRRORS);
+                next["requestMirror"]["percent"] = json!(share);
+                listener.publish(Some(&next))?;
+                let published = Instant::now();
+                eventually("the update", async || {
+                    let before = stage.envoy.counters().await?.get("selected");
+                    burst(address, 4).await?;
+                    let selected = stage.envoy.counters().await?.get("selected") - before;
+                    ensure!(selected == share / 25, "{selected} of 4 requests were selected");
+                    Ok(())
+                })
+                .await?;
+                slowest = slowest.max(published.elapsed());
+            }
+            eprintln!("the slowest of {updates} updates took effect within {slowest:?}");
             Ok(())
         })
         .await?;
