@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench.sh [cost|latency]: measures with the distribution's own load generator and backend.
+# bench.sh [WHAT]: measures (see benches/README.md) with the distribution's own load generator and backend.
 set -eu
 cd "$(dirname "$0")/.."
 step=bench

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
+use rig::Setup;
 use tempfile::TempDir;
 
 pub struct Backends {
@@ -46,6 +47,14 @@ impl Backends {
             .await?;
         }
         Ok(backends)
+    }
+
+    /// An Envoy with so many workers before them.
+    pub fn setup(&self, workers: u32) -> Result<Setup> {
+        Ok(Setup::new()?
+            .workers(workers)
+            .cluster("primary", &[self.primary()])
+            .cluster("shadow", &[self.shadow()]))
     }
 
     pub fn primary(&self) -> SocketAddr {

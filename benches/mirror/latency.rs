@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 
 use anyhow::Result;
-use rig::Setup;
 use rig::broken::ClosedPort;
 
 use crate::OTHER_CORE;
@@ -25,10 +24,8 @@ pub async fn measure(rounds: usize) -> Result<()> {
     // It takes connections, as its backlog, and never reads.
     let silent = TcpListener::bind("127.0.0.1:0")?;
     let dead = ClosedPort::new()?;
-    let setup = Setup::new()?
-        .workers(1)
-        .cluster("primary", &[backends.primary()])
-        .cluster("shadow", &[backends.shadow()])
+    let setup = backends
+        .setup(1)?
         .cluster("silent", &[silent.local_addr()?])
         .cluster("dead", &[dead.address()?]);
     let bench = Bench::start(setup, &variants).await?;

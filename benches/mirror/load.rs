@@ -1,4 +1,4 @@
-//! The load, and the CPU time it makes Envoy spend.
+//! The load, and the CPU time that Envoy spends.
 
 use std::fmt;
 use std::io::Write;
@@ -20,8 +20,9 @@ pub struct Load {
 }
 
 impl Load {
-    /// Few enough requests for a block to be over before the machine changes its mood.
-    pub const GET: Self = Self { requests: 600, body_kilobytes: 0, connections: 4, streams: None };
+    /// Few enough requests for a block to be over before the machine changes its mood, and enough
+    /// connections for a worker never to sleep: to wake it costs as much as half a request.
+    pub const GET: Self = Self { requests: 600, body_kilobytes: 0, connections: 16, streams: None };
     pub const POST_1_KB: Self = Self { body_kilobytes: 1, ..Self::GET };
     pub const POST_64_KB: Self = Self { body_kilobytes: 64, requests: 300, ..Self::GET };
 
@@ -77,13 +78,25 @@ impl fmt::Display for Load {
     }
 }
 
-/// The time that all threads of a process have spent on a core.
-pub fn cpu_nanoseconds(process: u32) -> Result<u64> {
+/// The time that the workers of an Envoy have spent on a core.
+pub fn workers_nanoseconds(envoy: u32) -> Result<u64> {
+    threads_nanoseconds(envoy, "wrk:worker_")
+}
+
+/// The time that all threads of an Envoy have spent on a core.
+pub fn nanoseconds(envoy: u32) -> Result<u64> {
+    threads_nanoseconds(envoy, "")
+}
+
+fn threads_nanoseconds(process: u32, name: &str) -> Result<u64> {
     let mut sum = 0;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        let schedstat = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-        let spent = schedstat.split(' ').next().context("an empty schedstat")?;
-        sum += spent.parse::<u64>()?;
+        let thread = thread?.path();
+        if std::fs::read_to_string(thread.join("comm"))?.starts_with(name) {
+            let schedstat = std::fs::read_to_string(thread.join("schedstat"))?;
+            let spent = schedstat.split(' ').next().context("an empty schedstat")?;
+            sum += spent.parse::<u64>()?;
+        }
     }
     Ok(sum)
 }

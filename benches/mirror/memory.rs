@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use rig::Setup;
 use tokio::time::sleep;
 
 use crate::OTHER_CORE;
 use crate::backends::Backends;
-use crate::load::{Load, cpu_nanoseconds};
+use crate::load::{Load, nanoseconds};
 use crate::variants::{self, BASELINE, FILTER, Variant};
 
 /// So many bodies at a time.
@@ -22,7 +21,7 @@ pub async fn measure() -> Result<()> {
         "| workers | variant | idle, MB | after {BURSTS} bursts | {REST:?} later | start, ms |"
     );
     println!("|---|---|---|---|---|---|");
-    for workers in [1, 2, 8] {
+    for workers in [1, 8] {
         for variant in variants::of_scale() {
             if [BASELINE, FILTER].contains(&variant.name.as_str()) {
                 measure_one(&backends, workers, &variant).await?;
@@ -33,15 +32,9 @@ pub async fn measure() -> Result<()> {
 }
 
 async fn measure_one(backends: &Backends, workers: u32, variant: &Variant) -> Result<()> {
-    let envoy = Setup::new()?
-        .workers(workers)
-        .cluster("primary", &[backends.primary()])
-        .cluster("shadow", &[backends.shadow()])
-        .patch(|config| variant.apply(config))
-        .start()
-        .await?;
+    let envoy = backends.setup(workers)?.patch(|config| variant.apply(config)).start().await?;
     let megabytes = || Ok::<_, anyhow::Error>(envoy.memory()? / 1_000_000);
-    let start = cpu_nanoseconds(envoy.id())? / 1_000_000;
+    let start = nanoseconds(envoy.id())? / 1_000_000;
     let idle = megabytes()?;
     for _ in 0..BURSTS {
         BURST.run(envoy.address(), OTHER_CORE)?;

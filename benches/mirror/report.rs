@@ -12,7 +12,6 @@ use crate::variants::BASELINE;
 
 /// Microseconds of CPU per request, by variant, one for each round.
 pub struct Measured {
-    pub rounds: usize,
     pub costs: Vec<(String, Vec<f64>)>,
 }
 
@@ -49,7 +48,7 @@ impl Report {
             .iter()
             .map(|(load, measured)| {
                 let costs: BTreeMap<_, _> = measured.costs.iter().cloned().collect();
-                json!({ "load": load, "rounds": measured.rounds, "microseconds": costs })
+                json!({ "load": load, "microseconds": costs })
             })
             .collect();
         std::fs::write(format!("{top}/results.json"), serde_json::to_string(&data)?)?;
@@ -65,7 +64,9 @@ impl Report {
                 variant: variant.as_str(),
                 microseconds: median(series.clone()),
                 to_baseline: ratio(series, baseline),
-                to_native: measured.of(&native_twin(variant)).map(|native| ratio(series, native)),
+                to_native: native_twin(variant)
+                    .and_then(|twin| measured.of(&twin))
+                    .map(|native| ratio(series, native)),
             })
         })
     }
@@ -108,8 +109,9 @@ impl Report {
 }
 
 /// `filter 5 %` is compared with `native 5 %`.
-fn native_twin(variant: &str) -> String {
-    variant.replacen("filter", "native", 1).replacen("other", "native", 1)
+fn native_twin(variant: &str) -> Option<String> {
+    let share = variant.strip_prefix("filter").or_else(|| variant.strip_prefix("other"))?;
+    Some(format!("native{share}"))
 }
 
 impl fmt::Display for Report {
@@ -117,10 +119,7 @@ impl fmt::Display for Report {
         writeln!(f, "| load | variant | µs | × no filter | × native |\n|---|---|---|---|---|")?;
         for row in self.rows() {
             let show = |it: Estimate| format!("{:.3} ({:.3}–{:.3})", it.median, it.low, it.high);
-            let native = match row.variant {
-                name if name.starts_with("native") => String::new(),
-                _ => row.to_native.map(show).unwrap_or_default(),
-            };
+            let native = row.to_native.map(show).unwrap_or_default();
             let (load, variant, microseconds) = (row.load, row.variant, row.microseconds);
             let baseline = show(row.to_baseline);
             writeln!(f, "| {load} | {variant} | {microseconds:.1} | {baseline} | {native} |")?;

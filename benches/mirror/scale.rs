@@ -7,7 +7,7 @@ use rig::{Envoy, Setup};
 use serde_json::json;
 
 use crate::backends::Backends;
-use crate::cost::Bench;
+use crate::cost::interleave;
 use crate::load::{Load, pin};
 use crate::report::Report;
 use crate::variants;
@@ -22,10 +22,9 @@ const PACES: [f64; 3] = [50.0, 500.0, 5000.0];
 pub async fn rules(rounds: usize) -> Result<()> {
     let backends = backends().await?;
     let variants = variants::of_rules();
-    let bench = Bench::start(setup(&backends, 1)?, &variants).await?;
     let mut report = Report::default();
-    report.add("GET".to_owned(), bench.interleave(&variants, Load::GET, rounds)?);
-    bench.stop().await?;
+    let measured = interleave(&backends.setup(1)?, &variants, Load::GET, rounds).await?;
+    report.add("GET".to_owned(), measured);
     println!("{report}");
     Ok(())
 }
@@ -35,12 +34,10 @@ pub async fn workers(rounds: usize) -> Result<()> {
     let variants = variants::of_scale();
     let mut report = Report::default();
     for workers in WORKERS {
-        let bench = Bench::start(setup(&backends, workers)?, &variants).await?;
         // Each of eight workers is to have some.
         let load = Load { connections: 64, ..Load::GET };
-        let measured = bench.interleave(&variants, load, rounds)?;
+        let measured = interleave(&backends.setup(workers)?, &variants, load, rounds).await?;
         report.add(format!("GET, {workers} workers"), measured);
-        bench.stop().await?;
     }
     println!("{report}");
     Ok(())
@@ -61,7 +58,6 @@ pub async fn crowds(rounds: usize) -> Result<()> {
             cluster["connect_timeout"] = json!("10s");
         });
     }
-    let bench = Bench::start(setup, &variants).await?;
     let mut report = Report::default();
     for (connections, streams) in AT_A_TIME {
         let at_a_time = connections * streams;
@@ -70,10 +66,10 @@ pub async fn crowds(rounds: usize) -> Result<()> {
         report.add(
             format!("GET, {at_a_time} at a time"),
             // With so many in a block, fewer blocks are needed.
-            bench.interleave(&variants, load, rounds.min(400_000 / requests))?,
+            interleave(&setup, &variants, load, rounds.min(400_000 / requests)).await?,
         );
     }
-    println!("{report}\n{:?}\n", bench.stop().await?);
+    println!("{report}");
     Ok(())
 }
 
@@ -83,7 +79,8 @@ pub async fn shared_data() -> Result<()> {
     println!("| workers | requests a second | reads | writes |\n|---|---|---|---|");
     for workers in [1, 4] {
         for pace in PACES {
-            let envoy = setup(&backends, workers)?
+            let envoy = backends
+                .setup(workers)?
                 .plugin(&json!({ "requestMirror": { "cluster": "shadow", "percent": 100 } }))
                 .trace()
                 .start()
@@ -113,11 +110,4 @@ fn host_calls(envoy: &Envoy) -> [usize; 2] {
 
 async fn backends() -> Result<Backends> {
     Backends::start(OTHER_CORE).await
-}
-
-fn setup(backends: &Backends, workers: u32) -> Result<Setup> {
-    Ok(Setup::new()?
-        .workers(workers)
-        .cluster("primary", &[backends.primary()])
-        .cluster("shadow", &[backends.shadow()]))
 }
