@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use rig::{Backend, Counters, Gate, Reply, Request, Response, eventually, load};
 use serde_json::{Value, json};
 
-use crate::stage::{Scenario, repeats, to_shadow};
+use crate::stage::{Scenario, all_within, repeats};
 use crate::xds::{Listener, Plugin};
 
 const MIRRORS: usize = 40;
@@ -16,18 +16,11 @@ const MIRRORS: usize = 40;
 /// After so many updates Envoy's memory must have found its size.
 const LONG: usize = 200;
 
-fn mirror(budget: usize) -> Value {
-    json!({
-        "requestMirror": to_shadow(json!({ "percent": 100 })),
-        "requestMirrorBudget": budget,
-    })
-}
-
 /// With the last filter of a `vm_id` Envoy ends its VMs, and with them their calls and counters.
 #[tokio::test]
 async fn the_last_filter_takes_its_mirrors_with_it_and_may_come_back() -> Result<()> {
     let gate = Gate::closed();
-    let listener = Listener::new(&mirror(MIRRORS))?;
+    let listener = Listener::new(&all_within(MIRRORS))?;
     let counters = listener
         .scenario(1)
         .await?
@@ -40,7 +33,7 @@ async fn the_last_filter_takes_its_mirrors_with_it_and_may_come_back() -> Result
             stage.envoy.wait_for("the filter to go", |now| !now.has("sent")).await?;
             stage.shadow.wait_for("the calls to be given up", |now| now.running == 0).await?;
             burst(address, MIRRORS).await?;
-            listener.publish(Some(&mirror(MIRRORS)))?;
+            listener.publish(Some(&all_within(MIRRORS)))?;
             stage.envoy.wait_for("the filter to be back", |now| now.has("sent")).await?;
             gate.open();
             eventually("all of the budget", async || {
@@ -61,9 +54,9 @@ async fn the_last_filter_takes_its_mirrors_with_it_and_may_come_back() -> Result
 #[tokio::test]
 async fn a_filter_that_is_removed_mirrors_nothing_more_and_its_mirrors_end_well() -> Result<()> {
     let gate = Gate::closed();
-    let listener = Listener::new(&mirror(2 * MIRRORS))?;
+    let listener = Listener::new(&all_within(2 * MIRRORS))?;
     let source = listener.source();
-    let counters = Scenario::plugin(mirror(MIRRORS))
+    let counters = Scenario::all_within(MIRRORS)
         .await?
         .shadow(Backend::always(Reply::After(gate.clone(), Response::new(200))).await?)
         .setup(move |setup| {
@@ -128,7 +121,7 @@ async fn what_an_old_vm_leaves_behind_is_counted_by_the_new_one() -> Result<()> 
 async fn a_new_budget_counts_what_the_old_root_still_has_in_flight() -> Result<()> {
     for (old, new) in [(20, 5), (20, 30)] {
         let gate = Gate::closed();
-        let plugin = Plugin::new(&mirror(old))?;
+        let plugin = Plugin::new(&all_within(old))?;
         let counters = plugin
             .scenario()
             .await?
@@ -139,7 +132,7 @@ async fn a_new_budget_counts_what_the_old_root_still_has_in_flight() -> Result<(
                 stage.shadow.recorded(old).await?;
                 // Room for ten more in the wider one, and for none in the narrower one.
                 let sent = old.max(new);
-                plugin.publish(&mirror(new))?;
+                plugin.publish(&all_within(new))?;
                 eventually("all of the new budget", async || {
                     burst(stage.envoy.address(), 16).await?;
                     let running = stage.envoy.counters().await?.get("in_flight");
@@ -162,20 +155,20 @@ async fn a_new_budget_counts_what_the_old_root_still_has_in_flight() -> Result<(
 /// The old listener drains, and the root with the bad configuration lives as long.
 #[tokio::test]
 async fn a_rejection_ends_when_the_listener_that_had_it_has_drained() -> Result<()> {
-    let listener = Listener::new(&mirror(MIRRORS))?;
+    let listener = Listener::new(&all_within(MIRRORS))?;
     listener
         .scenario(1)
         .await?
         .play(async |stage| {
             let address = listener.address(stage).await?;
             for budget in [10, 20] {
-                let mut bad = mirror(budget);
+                let mut bad = all_within(budget);
                 bad["requestMirror"]["percent"] = json!(150);
                 listener.publish(Some(&bad))?;
                 let rejected = |now: &Counters| now.get("config_rejected") == 1;
                 stage.envoy.wait_for("the rejection", rejected).await?;
                 burst(address, 16).await?;
-                listener.publish(Some(&mirror(budget)))?;
+                listener.publish(Some(&all_within(budget)))?;
                 let accepted = |now: &Counters| now.get("config_rejected") == 0;
                 stage.envoy.wait_for("the end of the rejection", accepted).await?;
             }
@@ -189,7 +182,7 @@ async fn a_rejection_ends_when_the_listener_that_had_it_has_drained() -> Result<
 #[tokio::test]
 async fn an_update_takes_effect_for_the_connections_that_come_after_it() -> Result<()> {
     let updates = repeats("UPDATES", 10);
-    let listener = Listener::new(&mirror(MIRRORS))?;
+    let listener = Listener::new(&all_within(MIRRORS))?;
     listener
         .scenario(4)
         .await?
@@ -198,7 +191,7 @@ async fn an_update_takes_effect_for_the_connections_that_come_after_it() -> Resu
             let mut slowest = Duration::ZERO;
             for number in 0..updates {
                 let share = if number % 2 == 0 { 0 } else { 100 };
-                let mut next = mirror(MIRRORS);
+                let mut next = all_within(MIRRORS);
                 next["requestMirror"]["percent"] = json!(share);
                 listener.publish(Some(&next))?;
                 let published = Instant::now();
@@ -223,8 +216,8 @@ async fn an_update_takes_effect_for_the_connections_that_come_after_it() -> Resu
 #[tokio::test]
 async fn updates_under_load_are_not_felt_and_lose_nothing() -> Result<()> {
     let updates = repeats("UPDATES", 40);
-    let listener = Listener::new(&mirror(1000))?;
-    let plugin = Plugin::new(&mirror(1000))?;
+    let listener = Listener::new(&all_within(1000))?;
+    let plugin = Plugin::new(&all_within(1000))?;
     let mirror_filter = plugin.scenario().await?; // the static listener's filter comes by ECDS
     let source = listener.source();
     let counters = mirror_filter
@@ -269,8 +262,8 @@ async fn updates_under_load_are_not_felt_and_lose_nothing() -> Result<()> {
                 eprintln!("Envoy's memory after {updates} updates: {last} bytes, {third} before");
                 ensure!(last < third + third / 10, "memory grows from {third} to {last} bytes");
             }
-            plugin.publish(&mirror(MIRRORS))?;
-            listener.publish(Some(&mirror(MIRRORS)))?;
+            plugin.publish(&all_within(MIRRORS))?;
+            listener.publish(Some(&all_within(MIRRORS)))?;
             stage.envoy.wait_for("no rejection", |now| now.get("config_rejected") == 0).await?;
             Ok(())
         })
@@ -282,7 +275,7 @@ async fn updates_under_load_are_not_felt_and_lose_nothing() -> Result<()> {
 }
 
 fn variant(number: usize) -> Value {
-    let mut variant = mirror(1 + number % 5);
+    let mut variant = all_within(1 + number % 5);
     let mirror = &mut variant["requestMirror"];
     match number % 8 {
         0 => mirror["percent"] = json!(100 + number),

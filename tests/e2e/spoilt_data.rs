@@ -5,7 +5,7 @@ use rig::{Backend, Gate, Http1, Reply, Request, Response, Setup, eventually, loa
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Scenario, Stage, to_shadow};
+use crate::stage::{Scenario, Stage};
 
 const BUDGET: usize = 32;
 const HELD: usize = BUDGET / 2;
@@ -32,35 +32,32 @@ async fn whatever_is_written_over_the_budget_it_is_whole_again_and_that_is_said_
         let number = usize::from(head.path[1] - b'0');
         Reply::After(gate_of[number].clone(), Response::new(200))
     };
-    let counters = Scenario::plugin(json!({
-        "requestMirror": to_shadow(json!({ "percent": 100 })),
-        "requestMirrorBudget": BUDGET,
-    }))
-    .await?
-    .shadow(Backend::start(held).await?)
-    .setup(|setup| listeners.into_iter().fold(setup.workers(4), with_plugin))
-    .play(async |stage| {
-        for (number, gate) in gates.iter().enumerate() {
-            burst(stage, number, HELD).await?;
-            in_flight(stage, HELD).await?;
-            spoil(stage, number).await?;
-            eventually("the fault to be found", async || {
-                let said = stage.envoy.mirror_log("warning");
-                let said = said.iter().filter(|line| line.contains("no mirror has written"));
-                ensure!(said.count() == number + 1, "{:?}", stage.envoy.mirror_log("warning"));
-                Ok(())
-            })
-            .await?;
-            burst(stage, number, 1).await?;
-            in_flight(stage, HELD + 1).await?; // a sum that nobody could tell before all were heard
-            burst(stage, number, 2 * BUDGET).await?;
-            in_flight(stage, BUDGET).await?; // no more and no less
-            gate.open();
-            stage.envoy.settled().await?;
-        }
-        Ok(())
-    })
-    .await?;
+    let counters = Scenario::all_within(BUDGET)
+        .await?
+        .shadow(Backend::start(held).await?)
+        .setup(|setup| listeners.into_iter().fold(setup.workers(4), with_plugin))
+        .play(async |stage| {
+            for (number, gate) in gates.iter().enumerate() {
+                burst(stage, number, HELD).await?;
+                in_flight(stage, HELD).await?;
+                spoil(stage, number).await?;
+                eventually("the fault to be found", async || {
+                    let said = stage.envoy.mirror_log("warning");
+                    let said = said.iter().filter(|line| line.contains("no mirror has written"));
+                    ensure!(said.count() == number + 1, "{:?}", stage.envoy.mirror_log("warning"));
+                    Ok(())
+                })
+                .await?;
+                burst(stage, number, 1).await?;
+                in_flight(stage, HELD + 1).await?; // a sum that nobody could tell before all were heard
+                burst(stage, number, 2 * BUDGET).await?;
+                in_flight(stage, BUDGET).await?; // no more and no less
+                gate.open();
+                stage.envoy.settled().await?;
+            }
+            Ok(())
+        })
+        .await?;
     assert_eq!(counters.get("sent"), (values.len() * BUDGET) as u64);
     assert_eq!(counters.get("lost"), 0);
     Ok(())

@@ -31,6 +31,11 @@ impl Scenario {
         Self::plugin(json!({ "requestMirror": to_shadow(mirror) })).await
     }
 
+    /// With a copy of each request, as far as so many permits go.
+    pub async fn all_within(budget: usize) -> Result<Self> {
+        Self::plugin(all_within(budget)).await
+    }
+
     /// With a copy of each request.
     pub async fn all() -> Result<Self> {
         Self::mirror(json!({ "percent": 100 })).await
@@ -112,6 +117,14 @@ impl Stage {
 /// How often a test repeats what it tries. `make soak` asks for more, with this variable.
 pub fn repeats(variable: &str, usual: usize) -> usize {
     std::env::var(variable).ok().and_then(|times| times.parse().ok()).unwrap_or(usual)
+}
+
+/// A configuration that copies each request to the shadow, as far as so many permits go.
+pub fn all_within(budget: usize) -> Value {
+    json!({
+        "requestMirror": to_shadow(json!({ "percent": 100 })),
+        "requestMirrorBudget": budget,
+    })
 }
 
 /// A `requestMirror` to the shadow. Only a test of the timeout itself should have a short one:

@@ -7,7 +7,7 @@ use rig::{Backend, Counters, Gate, Http1, Reply, Request, Response, eventually, 
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::stage::{Scenario, to_shadow};
+use crate::stage::Scenario;
 
 const BUDGET: usize = 32;
 
@@ -57,32 +57,29 @@ async fn requests_that_pour_in_while_the_process_stands_still_are_all_answered()
     const REQUESTS: usize = 10 * BUDGET;
     let gate = Gate::closed();
     let held = Reply::After(gate.clone(), Response::new(200));
-    let counters = Scenario::plugin(json!({
-        "requestMirror": to_shadow(json!({ "percent": 100 })),
-        "requestMirrorBudget": BUDGET,
-    }))
-    .await?
-    .shadow(Backend::always(held).await?)
-    .setup(|setup| setup.workers(1))
-    .play(async |stage| {
-        let mut clients = Vec::new();
-        for _ in 0..REQUESTS {
-            clients.push(Http1::connect(stage.envoy.address()).await?);
-        }
-        stage.envoy.pause()?;
-        for client in &mut clients {
-            client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await?;
-        }
-        stage.envoy.resume()?;
-        for mut client in clients {
-            assert_eq!(client.answer().await?.status, 200);
-        }
-        let decided = |now: &Counters| now.get("sent") + now.dropped() == REQUESTS as u64;
-        stage.envoy.wait_for("each copy to be sent or dropped", decided).await?;
-        gate.open();
-        Ok(())
-    })
-    .await?;
+    let counters = Scenario::all_within(BUDGET)
+        .await?
+        .shadow(Backend::always(held).await?)
+        .setup(|setup| setup.workers(1))
+        .play(async |stage| {
+            let mut clients = Vec::new();
+            for _ in 0..REQUESTS {
+                clients.push(Http1::connect(stage.envoy.address()).await?);
+            }
+            stage.envoy.pause()?;
+            for client in &mut clients {
+                client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await?;
+            }
+            stage.envoy.resume()?;
+            for mut client in clients {
+                assert_eq!(client.answer().await?.status, 200);
+            }
+            let decided = |now: &Counters| now.get("sent") + now.dropped() == REQUESTS as u64;
+            stage.envoy.wait_for("each copy to be sent or dropped", decided).await?;
+            gate.open();
+            Ok(())
+        })
+        .await?;
     assert_eq!(counters.get("completed_2xx"), BUDGET as u64);
     assert_eq!(counters.get("dropped.budget"), (REQUESTS - BUDGET) as u64);
     Ok(())
