@@ -41,6 +41,6 @@ for target in $targets; do
     found="$found $target"
     tail -n 30 "$folder/$target.log" >&2
     input=$(sed -n 's/.*Test unit written to //p' "$folder/$target.log")
-    [ ! -e "$input" ] || say "$input in base64: $(base64 -w 0 "$input")" >&2
+    [ ! -e "$input" ] || say "$input in base64: $(base64 <"$input" | tr -d '\n')" >&2
 done
 [ -z "$found" ] || die "found something in$found: $folder/TARGET.log"
