@@ -44,9 +44,11 @@ pub fn of_cost(empty: &Path, compare: Option<&Path>) -> Vec<Variant> {
     for percent in [0, 5, 100] {
         variants.push((format!("filter {percent} %"), Mirror::Filter(percent)));
     }
-    for percent in compare.iter().flat_map(|_| [0, 5, 100]) {
-        let module = compare.unwrap_or(empty).to_owned();
-        variants.push((format!("other {percent} %"), Mirror::Other(module, percent)));
+    if let Some(module) = compare {
+        for percent in [0, 5, 100] {
+            let other = Mirror::Other(module.to_owned(), percent);
+            variants.push((format!("other {percent} %"), other));
+        }
     }
     with_shadow(variants)
 }
@@ -77,14 +79,13 @@ pub fn of_rules() -> Vec<Variant> {
 pub fn of_scale() -> Vec<Variant> {
     with_shadow(vec![
         (BASELINE.to_owned(), Mirror::None),
-        (NATIVE.to_owned(), Mirror::Native(100)),
+        ("native 100 %".to_owned(), Mirror::Native(100)),
         ("filter 0 %".to_owned(), Mirror::Filter(0)),
         (FILTER.to_owned(), Mirror::Unbounded),
     ])
 }
 
-/// Those of [`of_scale`] that mirror everything.
-pub const NATIVE: &str = "native 100 %";
+/// The one of [`of_scale`] that mirrors everything.
 pub const FILTER: &str = "filter 100 %";
 
 fn with_shadow(variants: Vec<(String, Mirror)>) -> Vec<Variant> {
