@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use rig::Setup;
 use tempfile::TempDir;
 
+use crate::OTHER_CORE;
+
 pub struct Backends {
     nginx: Child,
     _home: TempDir,
@@ -14,7 +16,7 @@ pub struct Backends {
 }
 
 impl Backends {
-    pub async fn start(core: usize) -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let home = TempDir::new()?;
         let ports = [free_port()?, free_port()?, free_port()?, free_port()?];
         let server = |(port, protocol): (&u16, &str)| {
@@ -34,7 +36,7 @@ impl Backends {
         let path = home.path().join("nginx.conf");
         std::fs::write(&path, config)?;
         let nginx = Command::new("taskset")
-            .args(["-c", &core.to_string(), "nginx", "-c"])
+            .args(["-c", &OTHER_CORE.to_string(), "nginx", "-c"])
             .arg(&path)
             .stdin(Stdio::null())
             .spawn()

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use rig::Setup;
+use rig::envoy::WORKERS;
+use rig::{Envoy, Setup};
 
 use crate::backends::Backends;
-use crate::load::{Load, pin, workers_nanoseconds};
+use crate::load::{Load, nanoseconds, pin};
 use crate::report::{Measured, Report};
 use crate::variants::{self, Variant};
 use crate::{ENVOY_CORE, OTHER_CORE};
@@ -16,7 +17,7 @@ use crate::{ENVOY_CORE, OTHER_CORE};
 pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
     let empty = variants::empty_module()?;
     let variants = variants::of_cost(empty.path(), compare);
-    let backends = Backends::start(OTHER_CORE).await?;
+    let backends = Backends::start().await?;
     let setup = backends.setup(1)?;
     let mut report = Report::default();
     for load in [Load::GET, Load::POST_1_KB, Load::POST_64_KB] {
@@ -63,7 +64,7 @@ pub async fn interleave(
 
 /// An Envoy on its core, with a listener for each variant.
 pub struct Bench {
-    envoy: rig::Envoy,
+    envoy: Envoy,
     addresses: BTreeMap<String, SocketAddr>,
 }
 
@@ -83,10 +84,10 @@ impl Bench {
     /// Microseconds of CPU for each request of a block, its copies included that leave later.
     async fn cost(&self, variant: &str, load: Load) -> Result<f64> {
         let address = self.address(variant)?;
-        let before = workers_nanoseconds(self.envoy.id())?;
+        let before = nanoseconds(&self.envoy, WORKERS)?;
         load.run(address, OTHER_CORE)?;
         self.envoy.settled().await?;
-        let spent = workers_nanoseconds(self.envoy.id())? - before;
+        let spent = nanoseconds(&self.envoy, WORKERS)? - before;
         Ok(spent as f64 / 1000.0 / load.requests as f64)
     }
 

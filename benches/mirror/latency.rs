@@ -20,7 +20,7 @@ const SATURATION: f64 = 0.7;
 
 pub async fn measure(rounds: usize) -> Result<()> {
     let variants = variants::of_latency();
-    let backends = Backends::start(OTHER_CORE).await?;
+    let backends = Backends::start().await?;
     // It takes connections, as its backlog, and never reads.
     let silent = TcpListener::bind("127.0.0.1:0")?;
     let dead = ClosedPort::new()?;

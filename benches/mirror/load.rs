@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use rig::Envoy;
 
 /// A block of requests, all alike.
 #[derive(Clone, Copy, Debug)]
@@ -78,27 +80,14 @@ impl fmt::Display for Load {
     }
 }
 
-/// The time that the workers of an Envoy have spent on a core.
-pub fn workers_nanoseconds(envoy: u32) -> Result<u64> {
-    threads_nanoseconds(envoy, "wrk:worker_")
-}
-
-/// The time that all threads of an Envoy have spent on a core.
-pub fn nanoseconds(envoy: u32) -> Result<u64> {
-    threads_nanoseconds(envoy, "")
-}
-
-fn threads_nanoseconds(process: u32, name: &str) -> Result<u64> {
-    let mut sum = 0;
-    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        let thread = thread?.path();
-        if std::fs::read_to_string(thread.join("comm"))?.starts_with(name) {
-            let schedstat = std::fs::read_to_string(thread.join("schedstat"))?;
-            let spent = schedstat.split(' ').next().context("an empty schedstat")?;
-            sum += spent.parse::<u64>()?;
-        }
-    }
-    Ok(sum)
+/// The time that the threads of an Envoy whose names begin so have spent on a core.
+pub fn nanoseconds(envoy: &Envoy, threads: &str) -> Result<u64> {
+    let spent = |thread: PathBuf| {
+        let schedstat = std::fs::read_to_string(thread.join("schedstat"))?;
+        let spent = schedstat.split(' ').next().context("an empty schedstat")?;
+        Ok(spent.parse::<u64>()?)
+    };
+    envoy.threads(threads)?.into_iter().map(spent).sum()
 }
 
 /// Keeps a process, with all of its threads, on one core.

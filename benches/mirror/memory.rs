@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::OTHER_CORE;
 use crate::backends::Backends;
 use crate::load::{Load, nanoseconds};
-use crate::variants::{self, BASELINE, FILTER, Variant};
+use crate::variants::{self, Variant};
 
 /// So many bodies at a time.
 const BURST: Load = Load { requests: 1000, connections: 1000, ..Load::POST_64_KB };
@@ -16,16 +16,14 @@ const BURSTS: usize = 4;
 const REST: Duration = Duration::from_secs(30);
 
 pub async fn measure() -> Result<()> {
-    let backends = Backends::start(OTHER_CORE).await?;
+    let backends = Backends::start().await?;
     println!(
         "| workers | variant | idle, MB | after {BURSTS} bursts | {REST:?} later | start, ms |"
     );
     println!("|---|---|---|---|---|---|");
     for workers in [1, 8] {
-        for variant in variants::of_scale() {
-            if [BASELINE, FILTER].contains(&variant.name.as_str()) {
-                measure_one(&backends, workers, &variant).await?;
-            }
+        for variant in variants::of_memory() {
+            measure_one(&backends, workers, &variant).await?;
         }
     }
     Ok(())
@@ -34,7 +32,7 @@ pub async fn measure() -> Result<()> {
 async fn measure_one(backends: &Backends, workers: u32, variant: &Variant) -> Result<()> {
     let envoy = backends.setup(workers)?.patch(|config| variant.apply(config)).start().await?;
     let megabytes = || Ok::<_, anyhow::Error>(envoy.memory()? / 1_000_000);
-    let start = nanoseconds(envoy.id())? / 1_000_000;
+    let start = nanoseconds(&envoy, "")? / 1_000_000;
     let idle = megabytes()?;
     for _ in 0..BURSTS {
         BURST.run(envoy.address(), OTHER_CORE)?;

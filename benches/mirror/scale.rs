@@ -20,7 +20,7 @@ const AT_A_TIME: [(usize, usize); 3] = [(1, 10), (10, 100), (100, 100)];
 const PACES: [f64; 3] = [50.0, 500.0, 5000.0];
 
 pub async fn rules(rounds: usize) -> Result<()> {
-    let backends = backends().await?;
+    let backends = Backends::start().await?;
     let variants = variants::of_rules();
     let mut report = Report::default();
     let measured = interleave(&backends.setup(1)?, &variants, Load::GET, rounds).await?;
@@ -30,7 +30,7 @@ pub async fn rules(rounds: usize) -> Result<()> {
 }
 
 pub async fn workers(rounds: usize) -> Result<()> {
-    let backends = backends().await?;
+    let backends = Backends::start().await?;
     let variants = variants::of_scale();
     let mut report = Report::default();
     for workers in WORKERS {
@@ -44,7 +44,7 @@ pub async fn workers(rounds: usize) -> Result<()> {
 }
 
 pub async fn crowds(rounds: usize) -> Result<()> {
-    let backends = backends().await?;
+    let backends = Backends::start().await?;
     let variants = variants::of_scale();
     let mut setup = Setup::new()?.workers(1);
     for (name, address) in
@@ -75,7 +75,7 @@ pub async fn crowds(rounds: usize) -> Result<()> {
 
 /// Reads and writes of shared data for each mirrored request. Envoy logs every host call at `trace`.
 pub async fn shared_data() -> Result<()> {
-    let backends = backends().await?;
+    let backends = Backends::start().await?;
     println!("| workers | requests a second | reads | writes |\n|---|---|---|---|");
     for workers in [1, 4] {
         for pace in PACES {
@@ -106,8 +106,4 @@ pub async fn shared_data() -> Result<()> {
 fn host_calls(envoy: &Envoy) -> [usize; 2] {
     let log = envoy.log();
     ["get", "set"].map(|call| log.matches(&format!("env.proxy_{call}_shared_data(")).count())
-}
-
-async fn backends() -> Result<Backends> {
-    Backends::start(OTHER_CORE).await
 }

@@ -81,12 +81,17 @@ pub fn of_scale() -> Vec<Variant> {
         (BASELINE.to_owned(), Mirror::None),
         ("native 100 %".to_owned(), Mirror::Native(100)),
         ("filter 0 %".to_owned(), Mirror::Filter(0)),
-        (FILTER.to_owned(), Mirror::Unbounded),
+        ("filter 100 %".to_owned(), Mirror::Unbounded),
     ])
 }
 
-/// The one of [`of_scale`] that mirrors everything.
-pub const FILTER: &str = "filter 100 %";
+/// Nothing and everything, for an Envoy each.
+pub fn of_memory() -> Vec<Variant> {
+    with_shadow(vec![
+        (BASELINE.to_owned(), Mirror::None),
+        ("filter 100 %".to_owned(), Mirror::Unbounded),
+    ])
+}
 
 fn with_shadow(variants: Vec<(String, Mirror)>) -> Vec<Variant> {
     variants.into_iter().map(|(name, mirror)| Variant::new(name, mirror, "shadow")).collect()

@@ -22,6 +22,9 @@ use crate::wait::eventually;
 /// the mirror is there so that none has to.
 static SLOTS: Semaphore = Semaphore::const_new(3);
 
+/// What the names of workers' threads begin with.
+pub const WORKERS: &str = "wrk:";
+
 /// A running Envoy. Dropped, it is killed; dropped without [`finish`](Envoy::finish) or
 /// [`stop`](Envoy::stop), as when a test fails, it shows its log first.
 pub struct Envoy {
@@ -115,17 +118,23 @@ impl Envoy {
 
     /// How often its workers have waited for something, and been woken.
     pub fn wakeups(&self) -> Result<u64> {
-        let mut wakeups = 0;
+        let woken = |thread: PathBuf| {
+            let status = std::fs::read_to_string(thread.join("status"))?;
+            number(&status, "voluntary_ctxt_switches:")
+        };
+        self.threads(WORKERS)?.into_iter().map(woken).sum()
+    }
+
+    /// Where /proc tells of its threads, those whose names begin so.
+    pub fn threads(&self, name: &str) -> Result<Vec<PathBuf>> {
+        let mut threads = Vec::new();
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.id()))? {
             let thread = thread?.path();
-            if std::fs::read_to_string(thread.join("comm"))?.starts_with("wrk:") {
-                wakeups += number(
-                    &std::fs::read_to_string(thread.join("status"))?,
-                    "voluntary_ctxt_switches:",
-                )?;
+            if std::fs::read_to_string(thread.join("comm"))?.starts_with(name) {
+                threads.push(thread);
             }
         }
-        Ok(wakeups)
+        Ok(threads)
     }
 
     /// The mirror's counters now.
