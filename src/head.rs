@@ -10,6 +10,15 @@ pub struct Head {
     serialized: Vec<u8>,
 }
 
+/// What a request's headers say of its body.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Body {
+    /// None that ends: what follows is a tunnel's.
+    Tunnel,
+    /// At least so many bytes.
+    Bytes(u64),
+}
+
 impl Head {
     /// `None` if the bytes are not a header map.
     pub fn parse(serialized: Vec<u8>) -> Option<Self> {
@@ -37,17 +46,20 @@ impl Head {
         self.iter().find(|header| header.0 == name.as_bytes()).map(|header| header.1)
     }
 
-    /// Whether this request opens a tunnel, whose body never ends.
+    /// What the headers say of the body.
     ///
     /// Envoy leaves `upgrade` only on requests that are an upgrade, and turns HTTP/2's extended
     /// CONNECT into one.
-    pub fn is_upgrade(&self) -> bool {
-        self.iter().any(|header| matches!(header, (b":method", b"CONNECT") | (b"upgrade", _)))
-    }
-
-    /// The body's length, if the request says so.
-    pub fn content_length(&self) -> Option<u64> {
-        number(self.get("content-length")?)
+    pub fn announces(&self) -> Body {
+        let mut body = Body::Bytes(0);
+        for header in self.iter() {
+            match header {
+                (b":method", b"CONNECT") | (b"upgrade", _) => return Body::Tunnel,
+                (b"content-length", length) => body = Body::Bytes(number(length).unwrap_or(0)),
+                _ => {}
+            }
+        }
+        body
     }
 
     /// The lengths, and the text they measure.
@@ -66,7 +78,8 @@ fn take<'a>(text: &mut &'a [u8], length: &[u8; 4]) -> Option<&'a [u8]> {
     Some(string)
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+/// A number as it stands in a header.
+pub fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
@@ -78,9 +91,18 @@ mod tests {
     #[test]
     fn tunnels_are_told_from_other_requests() {
         let connect = serialize(&[(":authority", b"a"), (":method", b"CONNECT")]);
-        assert!(Head::parse(connect).unwrap().is_upgrade());
-        assert!(post(&[("upgrade", b"websocket")]).is_upgrade());
-        assert!(!post(&[("x-upgrade", b"CONNECT")]).is_upgrade());
+        assert_eq!(Head::parse(connect).unwrap().announces(), Body::Tunnel);
+        assert_eq!(post(&[("upgrade", b"websocket")]).announces(), Body::Tunnel);
+        assert_eq!(post(&[("x-upgrade", b"CONNECT")]).announces(), Body::Bytes(0));
+    }
+
+    #[test]
+    fn a_body_has_the_bytes_that_its_length_says_and_perhaps_more_if_nothing_does() {
+        for (length, announced) in [("17", 17), ("0", 0), ("x", 0), ("-1", 0)] {
+            let head = post(&[("content-length", length.as_bytes())]);
+            assert_eq!(head.announces(), Body::Bytes(announced), "{length}");
+        }
+        assert_eq!(post(&[]).announces(), Body::Bytes(0));
     }
 
     #[test]

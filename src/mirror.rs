@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::budget::{HeadHold, Hold};
 use crate::config::Target;
-use crate::head::Head;
+use crate::head::{Body, Head};
 use crate::outbox::{Copy, Host, Outbox, Whole};
 use crate::stats::Counter;
 
@@ -34,16 +34,15 @@ impl Request {
         targets: Vec<Rc<Target>>,
         whole: bool,
     ) -> Self {
-        if head.is_upgrade() {
+        let Body::Bytes(announced) = head.announces() else {
             outbox.count(Counter::SkippedUpgrade, 1);
             return Self::Passing;
-        }
+        };
         outbox.count(Counter::Selected, targets.len());
         let Some(head_hold) = outbox.hold_head(head.size()) else {
             outbox.count(Counter::DroppedBufferFull, targets.len());
             return Self::Passing;
         };
-        let announced = head.content_length().unwrap_or(0);
         let (body, hold) = (Vec::new(), outbox.hold());
         let mut collecting = Collecting { head, head_hold, body, hold, targets };
         collecting.drop_targets_below(outbox, announced);

@@ -1,22 +1,19 @@
 //! The copy's headers, made from the original's.
 
-use crate::head::{Head, Header};
+use crate::head::{self, Head, Header};
 
-/// Request headers that are not copied.
-///
-/// `expect` would make the shadow answer 100 first. The `x-envoy-*` ones steer the router that sends
-/// the copy: they move its time limit, retry it or turn its timeout into a success.
-const NOT_COPIED: [&[u8]; 10] = [
-    b"expect",
-    b"x-envoy-hedge-on-per-try-timeout",
-    b"x-envoy-max-retries",
-    b"x-envoy-retry-grpc-on",
-    b"x-envoy-retry-on",
-    b"x-envoy-upstream-alt-stat-name",
-    b"x-envoy-upstream-rq-per-try-timeout-ms",
-    b"x-envoy-upstream-rq-timeout-alt-response",
-    b"x-envoy-upstream-rq-timeout-ms",
-    b"x-envoy-upstream-stream-duration-ms",
+/// What follows `x-envoy-` in the headers that steer the router which sends the copy: they would move
+/// its time limit, retry it or turn its timeout into a success.
+const STEERING: [&[u8]; 9] = [
+    b"hedge-on-per-try-timeout",
+    b"max-retries",
+    b"retry-grpc-on",
+    b"retry-on",
+    b"upstream-alt-stat-name",
+    b"upstream-rq-per-try-timeout-ms",
+    b"upstream-rq-timeout-alt-response",
+    b"upstream-rq-timeout-ms",
+    b"upstream-stream-duration-ms",
 ];
 
 /// Without these Envoy sends nothing.
@@ -26,11 +23,12 @@ const REQUIRED: [&[u8]; 3] = [b":authority", b":method", b":path"];
 ///
 /// `content-length` stays in its place where it is true. Where it is not, or is absent, Envoy adds
 /// its own for a body; on a copy without one the shadow would wait for bytes that never come.
+/// `expect` would make the shadow answer 100 first.
 pub fn headers(original: &Head, body_length: u64) -> Option<Vec<Header<'_>>> {
-    let length_is_true = original.content_length() == Some(body_length);
-    let copied = |header: &Header| match header.0 {
-        b"content-length" => length_is_true,
-        name => !NOT_COPIED.contains(&name),
+    let copied = |(name, value): &Header| match *name {
+        b"content-length" => head::number(value) == Some(body_length),
+        b"expect" => false,
+        name => name.strip_prefix(b"x-envoy-").is_none_or(|rest| !STEERING.contains(&rest)),
     };
     let headers: Vec<_> = original.iter().filter(copied).collect();
     let complete = REQUIRED.iter().all(|name| headers.iter().any(|header| header.0 == *name));
@@ -63,11 +61,13 @@ mod tests {
 
     #[test]
     fn what_would_steer_the_router_of_the_copy_is_not_copied() {
-        for name in NOT_COPIED {
-            let name = std::str::from_utf8(name).unwrap();
+        let steering = STEERING.map(|rest| format!("x-envoy-{}", str::from_utf8(rest).unwrap()));
+        for name in steering.iter().map(String::as_str).chain(["expect"]) {
             assert_eq!(copied(&[("a", b"1"), (name, b"2"), ("b", b"3")], 0).len(), 2, "{name}");
         }
-        assert_eq!(copied(&[("x-envoy-peer-metadata", b"1")], 0).len(), 1);
+        for name in ["x-envoy-peer-metadata", "x-envoy-", "max-retries", "x-expect"] {
+            assert_eq!(copied(&[(name, b"1")], 0).len(), 1, "{name}");
+        }
     }
 
     #[test]
