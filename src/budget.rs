@@ -31,8 +31,9 @@ const LONGEST_LEASE: Duration = MAX_TIMEOUT.saturating_add(GRACE);
 const ATTEMPTS: u32 = 16;
 
 /// A limit of fewer bytes than this is kept to the byte. Of a larger one each root reserves a
-/// thousandth ahead, so that a busy worker need not write the table for each chunk of a body; short
-/// of the limit by that much for each other worker, a chunk may find no room.
+/// thousandth ahead, and keeps what it has reserved until half the limit is, so that a busy worker
+/// need not write the table for each body. Short of the limit by that much for each other worker, a
+/// chunk may find no room.
 const EXACT_BELOW: u64 = 16 * 1024 * 1024;
 
 /// The most body bytes that one root holds, whatever the limit of the process. A VM may grow to 1 GiB
@@ -128,6 +129,11 @@ impl Budget {
         self.published.get().holding == self.held.holding.get()
     }
 
+    /// The mirrors that have ended and still keep their permits, as far as other roots know.
+    pub fn ended(&self) -> u32 {
+        self.published.get().holding.mirrors.saturating_sub(self.held.holding.get().mirrors)
+    }
+
     /// Publishes what this root holds and takes permits: `wanted` of them, for mirrors that are
     /// ready to be sent. `dropped` ones could not even ask.
     ///
@@ -144,7 +150,10 @@ impl Budget {
             let free = u64::from(self.limits.mirrors).saturating_sub(taken);
             let granted = wanted.min(u32::try_from(free).unwrap_or(u32::MAX));
             mine.mirrors = mine.mirrors.saturating_add(granted);
-            mine.reserved = mine.reserved.min(self.ahead_of(mine.bytes));
+            let reserved = others.reserved().saturating_add(mine.reserved);
+            if mine.bytes == 0 || reserved > self.unhurried() {
+                mine.reserved = mine.reserved.min(self.ahead_of(mine.bytes));
+            }
             let before = others.drops;
             let refused = wanted.saturating_sub(granted).saturating_add(dropped);
             others.drops = before.saturating_add(u64::from(refused));
@@ -198,8 +207,17 @@ impl Budget {
 
     /// The bytes to reserve for holding so many.
     fn ahead_of(&self, bytes: u64) -> u64 {
-        let step = if self.limits.bytes < EXACT_BELOW { 1 } else { self.limits.bytes / 1024 };
+        let step = if self.is_exact() { 1 } else { self.limits.bytes / 1024 };
         bytes.checked_next_multiple_of(step).unwrap_or(bytes)
+    }
+
+    /// The bytes that all roots may have reserved before each gives back what it does not need.
+    fn unhurried(&self) -> u64 {
+        if self.is_exact() { 0 } else { self.limits.bytes / 2 }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.limits.bytes < EXACT_BELOW
     }
 
     /// Replaces this root's row. `change` is given the other roots' rows and what this root's row

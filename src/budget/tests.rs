@@ -187,6 +187,28 @@ fn a_busy_worker_asks_once_for_many_chunks_and_gives_back_what_it_does_not_hold(
 }
 
 #[test]
+fn a_busy_worker_keeps_what_it_has_reserved_until_half_of_the_limit_is() {
+    const LIMIT: u64 = 64 * 1024 * 1024;
+    let host = FakeHost::default();
+    let [one, two] = [1, 2].map(|owner| Budget::new(owner, limits(8, LIMIT), TIMEOUT));
+    let mut slow = one.hold();
+    assert!(one.grow(&host, &mut slow, 1));
+    let asks = |bytes| {
+        let _ = settle(&one, &host, 0);
+        let before = host.loads.get();
+        assert!(one.grow(&host, &mut one.hold(), bytes));
+        host.loads.get() - before
+    };
+    assert_eq!([LIMIT / 4, LIMIT / 4, LIMIT / 8].map(asks), [1, 0, 0]);
+    let mut other = two.hold();
+    assert!(two.grow(&host, &mut other, LIMIT / 4));
+    assert_eq!([LIMIT / 4, LIMIT / 4].map(asks), [1, 1]);
+    drop((slow, other));
+    let _ = (settle(&one, &host, 0), settle(&two, &host, 0));
+    assert!(two.grow(&host, &mut two.hold(), LIMIT));
+}
+
+#[test]
 fn one_root_holds_no_more_than_its_vm_can_bear_whatever_the_process_may() {
     let host = FakeHost::default();
     let one = Budget::new(1, limits(8, u64::MAX), TIMEOUT);
