@@ -128,7 +128,7 @@ impl Collecting {
     fn drop_all<H: Host>(&mut self, outbox: &Outbox<H>, why: Counter) {
         outbox.count(why, self.targets.len());
         self.targets.clear();
-        outbox.tick_soon();
+        outbox.hasten();
     }
 
     fn finish<H: Host>(self, outbox: &Outbox<H>) {

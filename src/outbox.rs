@@ -19,9 +19,15 @@ use crate::head::{Head, Header};
 use crate::shadow;
 use crate::stats::{Answer, Counter, Gauge, Meter, Outcome, Tally};
 
-/// The tick while there is something to send or to settle: the least that Envoy's timers allow. A busy
-/// worker comes to it after 3 or 4 ms (seen on Envoy 1.40).
+/// The tick while there is enough to do: the least that Envoy's timers allow. A busy worker comes to it
+/// after 3 or 4 ms (seen on Envoy 1.40).
 const SOON: Duration = Duration::from_millis(1);
+/// The tick while there is less to do: it waits for more, since to come to a tick may cost as much as
+/// a call. No one waits for a copy.
+const SHORTLY: Duration = Duration::from_millis(10);
+/// Enough to do: so many copies to send or ends to publish; of a budget of less than 1024 a 64th of it,
+/// since what waits in each of many workers keeps permits from the others.
+const ENOUGH: u32 = 16;
 /// The tick otherwise: renews this root's row, and reclaims those of dead ones, well within
 /// [`crate::budget::GRACE`].
 pub const HOUSEKEEPING: Duration = Duration::from_millis(250);
@@ -85,8 +91,8 @@ pub struct Outbox<H> {
     host: H,
     budget: Budget,
     queue: RefCell<Vec<Copy>>,
-    /// When the last tick took copies from the queue, or the first one came to it.
-    waiting_since: Cell<Duration>,
+    /// Since when the next tick is to come soon.
+    due_since: Cell<Duration>,
     calls: RefCell<HashMap<CallId, Call>>,
     tally: Tally,
     /// Budget drops that the shared table does not know of yet.
@@ -109,7 +115,7 @@ impl<H: Host> Outbox<H> {
             host,
             budget,
             queue: RefCell::default(),
-            waiting_since: Cell::default(),
+            due_since: Cell::default(),
             calls: RefCell::default(),
             tally: Tally::default(),
             untold_drops: Cell::default(),
@@ -137,33 +143,35 @@ impl<H: Host> Outbox<H> {
     #[must_use]
     pub fn grow(&self, hold: &mut Hold, by: u64) -> bool {
         let grown = self.budget.grow(&self.host, hold, by);
-        self.tick_soon();
+        self.hasten();
         grown
     }
 
     /// Takes a copy to be sent at the next tick. The queue holds no more than could be sent at once,
     /// so that a stalled tick does not let it grow.
     pub fn push(&self, copy: Copy) {
-        let mut queue = self.queue.borrow_mut();
-        if queue.is_empty() {
-            self.waiting_since.set(self.host.now());
-        }
-        if queue.len() < usize::try_from(self.budget.limit()).unwrap_or(usize::MAX) {
-            queue.push(copy);
+        if self.waiting() < self.budget.limit() {
+            self.queue.borrow_mut().push(copy);
         } else {
             self.drop_for_budget(1);
         }
-        self.tick_soon();
+        self.hasten();
     }
 
-    /// Makes the next tick come soon: something is to be sent, or has ended and must be published.
-    pub fn tick_soon(&self) {
-        self.tick_every(SOON);
+    /// Makes the next tick come as soon as what there is to do is worth it: to send, or to publish.
+    pub fn hasten(&self) {
+        let period = self.due();
+        if period < self.period.get() {
+            if period == SOON {
+                self.due_since.set(self.host.now());
+            }
+            self.tick_every(period);
+        }
     }
 
     /// Whether nothing is left to be sent, to end or to be published.
     pub fn is_idle(&self) -> bool {
-        self.queue.borrow().is_empty() && self.calls.borrow().is_empty() && self.is_settled()
+        self.waiting() == 0 && self.calls.borrow().is_empty() && self.is_settled()
     }
 
     /// Settles with the other workers, then sends what is queued, or as much as is good at once.
@@ -174,16 +182,16 @@ impl<H: Host> Outbox<H> {
             Some(settled) => {
                 self.untold_drops.set(0);
                 self.report(&settled);
-                for (permit, copy) in settled.permits.into_iter().zip(ready.by_ref()) {
-                    self.send(copy, permit);
-                }
+                let permitted = settled.permits.into_iter().zip(ready.by_ref());
+                let taken = permitted.map(|(permit, copy)| self.send(copy, permit));
+                self.count(Counter::Sent, taken.filter(|taken| *taken).count());
                 self.count(Counter::DroppedBudget, ready.len());
             }
             None => self.drop_for_budget(wanted),
         }
         drop(ready); // what is left of it gives back the bytes it held
-        let is_done = self.queue.borrow().is_empty() && self.is_settled();
-        self.tick_every(if is_done { HOUSEKEEPING } else { SOON });
+        // What was left in the queue has waited once.
+        self.tick_every(if self.waiting() > 0 { SOON } else { self.due() });
     }
 
     /// A call has ended, with an answer or without.
@@ -198,7 +206,7 @@ impl<H: Host> Outbox<H> {
             self.tally.add(outcome);
         }
         drop(call);
-        self.tick_soon();
+        self.hasten();
     }
 
     /// What this tick sends, as far as permits go.
@@ -208,14 +216,15 @@ impl<H: Host> Outbox<H> {
             return Vec::new();
         }
         let now = self.host.now();
-        let waited = now.saturating_sub(self.waiting_since.replace(now));
+        let waited = now.saturating_sub(self.due_since.replace(now));
         let late = usize::try_from(waited.saturating_sub(LATE).as_millis()).unwrap_or(usize::MAX);
         let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end());
         let batch = batch.saturating_add(late.saturating_mul(CATCH_UP)).min(queue.len());
         queue.drain(..batch).collect()
     }
 
-    fn send(&self, copy: Copy, permit: Permit) {
+    /// Whether Envoy has taken the copy. What it has not is counted here.
+    fn send(&self, copy: Copy, permit: Permit) -> bool {
         let Copy { request, target } = copy;
         let length = u64::try_from(request.body.len()).unwrap_or(u64::MAX);
         let headers = shadow::headers(&request.head, length);
@@ -223,14 +232,15 @@ impl<H: Host> Outbox<H> {
         let called = headers.ok_or(Refusal::Refused);
         match called.and_then(|headers| self.host.call(&target, headers, &request.body)) {
             Ok(id) => {
-                self.count(Counter::Sent, 1);
                 let hold = Rc::clone(&request.hold);
                 let call = Call { permit, _hold: hold, sent, timeout: target.timeout };
                 self.calls.borrow_mut().insert(id, call);
+                return true;
             }
             Err(Refusal::NoCluster) => self.count(Counter::DroppedNoCluster, 1),
             Err(Refusal::Refused) => self.count(Counter::DroppedRefused, 1),
         }
+        false
     }
 
     /// Counts what settling has brought to light.
@@ -260,6 +270,21 @@ impl<H: Host> Outbox<H> {
     fn drop_for_budget(&self, mirrors: u32) {
         self.host.count(Counter::DroppedBudget, u64::from(mirrors));
         self.untold_drops.set(self.untold_drops.get().saturating_add(mirrors));
+    }
+
+    /// Copies in the queue.
+    fn waiting(&self) -> u32 {
+        u32::try_from(self.queue.borrow().len()).unwrap_or(u32::MAX)
+    }
+
+    /// When what there is to do is due.
+    fn due(&self) -> Duration {
+        let enough = (self.budget.limit() / 64).clamp(1, ENOUGH);
+        match self.waiting().saturating_add(self.budget.ended()) {
+            0 if self.is_settled() => HOUSEKEEPING,
+            little if little < enough => SHORTLY,
+            _ => SOON,
+        }
     }
 
     fn is_settled(&self) -> bool {

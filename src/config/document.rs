@@ -170,9 +170,9 @@ fn whole(number: f64) -> Option<u64> {
 }
 
 fn suggestion(unknown: &str, known: &[&str]) -> String {
-    let nearest = known.iter().min_by_key(|name| strsim::osa_distance(unknown, name));
+    let nearest = known.iter().min_by_key(|name| strsim::levenshtein(unknown, name));
     match nearest {
-        Some(name) if strsim::osa_distance(unknown, name) <= 3 => {
+        Some(name) if strsim::levenshtein(unknown, name) <= 3 => {
             format!("unknown field; did you mean {name}?")
         }
         _ => format!("unknown field; known are {}", known.join(", ")),

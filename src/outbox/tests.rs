@@ -33,6 +33,35 @@ fn a_copy_is_sent_at_the_next_tick_and_the_tick_then_rests() {
 }
 
 #[test]
+fn few_copies_wait_a_little_for_more() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 1024);
+    push(&outbox, 15);
+    assert_eq!(host.period.get(), SHORTLY);
+    push(&outbox, 1);
+    assert_eq!(host.period.get(), SOON);
+    outbox.tick();
+    outbox.tick();
+    assert_eq!(host.period.get(), HOUSEKEEPING);
+    (1..=15).for_each(|call| outbox.ended(CallId(call), answered(200)));
+    assert_eq!(host.period.get(), SHORTLY);
+    outbox.ended(CallId(16), answered(200));
+    assert_eq!(host.period.get(), SOON);
+}
+
+#[test]
+fn copies_that_waited_for_more_do_not_make_the_tick_a_late_one() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 1024);
+    push(&outbox, 15);
+    host.sleep(SHORTLY);
+    push(&outbox, 1);
+    host.sleep(SOON);
+    outbox.tick();
+    assert_eq!(host.calls.borrow().len(), *BATCH.start());
+}
+
+#[test]
 fn an_answer_frees_its_permit_and_is_counted_by_its_class() {
     let host = FakeHost::default();
     let outbox = outbox(&host, 1, 8);
@@ -117,7 +146,7 @@ fn a_tick_that_cannot_settle_drops_what_is_queued_and_tries_again() {
     host.lost_races.set(16);
     push(&outbox, 2);
     outbox.tick();
-    assert_eq!((host.counted("dropped.budget"), host.period.get()), (2, SOON));
+    assert_eq!((host.counted("dropped.budget"), host.period.get()), (2, SHORTLY));
     outbox.tick();
     assert_eq!((outbox.untold_drops.get(), host.period.get()), (0, HOUSEKEEPING));
 }
