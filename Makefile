@@ -43,7 +43,7 @@ lint: ## formatting, clippy (warnings are errors), and what deny.toml forbids of
 	cargo clippy --workspace --all-targets -- -D warnings
 	@scripts/deny.sh
 
-bench: build envoy ## what it costs (WHAT=cost, latency, rules, workers, crowds, shared or memory, ROUNDS=60)
+bench: build envoy ## what it costs (WHAT=cost, instructions, latency, rules, workers, crowds, shared or memory, ROUNDS=60)
 	@COMPARE="$(COMPARE)" scripts/bench.sh $(WHAT)
 
 fuzz: ## look for bytes that a decoder chokes on (FUZZ_SECONDS=60)

@@ -9,6 +9,7 @@ for program in h2load nginx taskset; do
     command -v $program >/dev/null ||
         need "no $program" nghttp2-client nginx-light util-linux
 done
+[ "${1:-}" != instructions ] || command -v valgrind >/dev/null || need 'no valgrind' valgrind
 [ "$(nproc)" -ge 2 ] || die 'needs two cores: one for Envoy, one for the load and the backends'
 
 for what in ${1:-cost latency}; do

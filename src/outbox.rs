@@ -7,7 +7,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -31,10 +30,11 @@ const ENOUGH: u32 = 16;
 /// The tick otherwise: renews this root's row, and reclaims those of dead ones, well within
 /// [`crate::budget::GRACE`].
 pub const HOUSEKEEPING: Duration = Duration::from_millis(250);
-/// The fewest and the most that one tick sends, if so many wait; in between it is a quarter of them. A
-/// call takes Envoy some 40 µs, and until the tick is over the worker serves no primary request. So a
-/// burst is spread over some ticks.
-const BATCH: RangeInclusive<usize> = 8..=32;
+/// A tick sends a quarter of the copies that wait, but no fewer than this. A call takes Envoy some
+/// 40 µs, and until the tick is over the worker serves no primary request. So a burst is spread over
+/// some ticks; and at any rate four times as many wait as come between two ticks, so that a budget of
+/// four times as many bears it.
+const LEAST: usize = 8;
 /// A tick after more than this is late: the worker is so busy that it comes to few ticks.
 const LATE: Duration = Duration::from_millis(5);
 /// How many more a late tick sends for each millisecond, which leaves primary requests two thirds of
@@ -218,7 +218,7 @@ impl<H: Host> Outbox<H> {
         let now = self.host.now();
         let waited = now.saturating_sub(self.due_since.replace(now));
         let late = usize::try_from(waited.saturating_sub(LATE).as_millis()).unwrap_or(usize::MAX);
-        let batch = (queue.len() / 4).clamp(*BATCH.start(), *BATCH.end());
+        let batch = (queue.len() / 4).max(LEAST);
         let batch = batch.saturating_add(late.saturating_mul(CATCH_UP)).min(queue.len());
         queue.drain(..batch).collect()
     }

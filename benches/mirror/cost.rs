@@ -19,7 +19,7 @@ pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
     let variants = variants::of_cost(empty.path(), compare);
     let backends = Backends::start().await?;
     let setup = backends.setup(1)?;
-    let mut report = Report::default();
+    let mut report = Report::new("µs");
     for load in [Load::GET, Load::POST_1_KB, Load::POST_64_KB] {
         report.add(load.to_string(), interleave(&setup, &variants, load, rounds).await?);
     }
@@ -30,7 +30,7 @@ pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
 
 /// Rounds are shared out among so many Envoys, one after the other: where a process happens to lie in
 /// memory makes one variant some hundredths dearer or cheaper, for as long as it lives.
-const STARTS: usize = 10;
+pub const STARTS: usize = 10;
 
 /// One block of the load for each variant, in each round.
 pub async fn interleave(

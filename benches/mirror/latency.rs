@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 
 use anyhow::Result;
+use rig::Setup;
 use rig::broken::ClosedPort;
 
 use crate::OTHER_CORE;
 use crate::backends::Backends;
-use crate::cost::Bench;
+use crate::cost::{Bench, STARTS};
 use crate::load::Load;
 use crate::statistics::{median, percentile};
 use crate::variants::{self, Variant};
@@ -28,35 +29,44 @@ pub async fn measure(rounds: usize) -> Result<()> {
         .setup(1)?
         .cluster("silent", &[silent.local_addr()?])
         .cluster("dead", &[dead.address()?]);
-    let bench = Bench::start(setup, &variants).await?;
-
     let load = Load::GET;
-    let saturated = (0..5)
-        .map(|_| load.run(bench.address(PACEMAKER)?, OTHER_CORE))
-        .collect::<Result<Vec<_>>>()?;
-    let pace = SATURATION * load.requests as f64 / median(saturated);
+    let pace = pace(setup.clone(), &variants, load).await?;
     println!("{pace:.0} requests a second, {SATURATION} of what {PACEMAKER} can do\n");
 
     let mut times: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
     let mut order: Vec<&Variant> = variants.iter().collect();
-    for round in 0..=rounds {
-        fastrand::shuffle(&mut order);
-        for variant in &order {
-            let mut all = load.run_at(pace, bench.address(&variant.name)?, OTHER_CORE)?;
-            all.sort_by(f64::total_cmp);
-            if round > 0 {
-                let both = [percentile(&all, 50.0), percentile(&all, 99.0)];
-                times.entry(&variant.name).or_default().push(both);
+    let rounds_each = rounds.div_ceil(STARTS);
+    for start in 0..rounds.div_ceil(rounds_each) {
+        let bench = Bench::start(setup.clone(), &variants).await?;
+        for round in 0..=rounds_each {
+            fastrand::shuffle(&mut order);
+            for variant in &order {
+                let mut all = load.run_at(pace, bench.address(&variant.name)?, OTHER_CORE)?;
+                all.sort_by(f64::total_cmp);
+                if round > 0 {
+                    let both = [percentile(&all, 50.0), percentile(&all, 99.0)];
+                    times.entry(&variant.name).or_default().push(both);
+                }
             }
+            eprint!("\rround {} of {rounds} ", start * rounds_each + round);
         }
-        eprint!("\rround {round} of {rounds} ");
+        bench.stop().await?;
     }
     eprintln!();
-    bench.stop().await?;
     println!("| variant | p50 µs | p99 µs |\n|---|---|---|");
     for (variant, times) in times {
         let middle = |which: usize| median(times.iter().map(|both| both[which]).collect());
         println!("| {variant} | {:.0} | {:.0} |", middle(0), middle(1));
     }
     Ok(())
+}
+
+/// Requests a second at that part of saturation.
+async fn pace(setup: Setup, variants: &[Variant], load: Load) -> Result<f64> {
+    let bench = Bench::start(setup, variants).await?;
+    let saturated = (0..5)
+        .map(|_| load.run(bench.address(PACEMAKER)?, OTHER_CORE))
+        .collect::<Result<Vec<_>>>()?;
+    bench.stop().await?;
+    Ok(SATURATION * load.requests as f64 / median(saturated))
 }

@@ -22,11 +22,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// Few enough requests for a block to be over before the machine changes its mood, and enough
-    /// connections for a worker never to sleep: to wake it costs as much as half a request.
-    pub const GET: Self = Self { requests: 600, body_kilobytes: 0, connections: 16, streams: None };
+    /// Few enough requests for a block to be over before the machine changes its mood, enough for the
+    /// copies that leave after its end to be few among them, and enough connections for a worker never
+    /// to sleep: to wake it costs as much as half a request.
+    pub const GET: Self =
+        Self { requests: 2400, body_kilobytes: 0, connections: 16, streams: None };
     pub const POST_1_KB: Self = Self { body_kilobytes: 1, ..Self::GET };
-    pub const POST_64_KB: Self = Self { body_kilobytes: 64, requests: 300, ..Self::GET };
+    pub const POST_64_KB: Self = Self { body_kilobytes: 64, requests: 600, ..Self::GET };
 
     /// Sends a block as fast as answers come, and returns the seconds that took.
     pub fn run(self, to: SocketAddr, core: usize) -> Result<f64> {

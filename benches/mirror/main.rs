@@ -6,6 +6,7 @@
 
 mod backends;
 mod cost;
+mod instructions;
 mod latency;
 mod load;
 mod memory;
@@ -35,6 +36,7 @@ async fn main() -> Result<()> {
     let mut chosen = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     match chosen.next().as_deref() {
         None | Some("cost") => cost::measure(rounds, compare.as_deref()).await,
+        Some("instructions") => instructions::measure(compare.as_deref()).await,
         Some("latency") => latency::measure(rounds).await,
         Some("rules") => scale::rules(rounds).await,
         Some("workers") => scale::workers(rounds).await,

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::statistics::{Estimate, median, ratio};
 use crate::variants::BASELINE;
 
-/// Microseconds of CPU per request, by variant, one for each round.
+/// What a request costs, by variant, once for each round.
 pub struct Measured {
     pub costs: Vec<(String, Vec<f64>)>,
 }
@@ -22,29 +22,36 @@ impl Measured {
     }
 }
 
-#[derive(Default)]
-pub struct Report(Vec<(String, Measured)>);
+pub struct Report {
+    unit: &'static str,
+    loads: Vec<(String, Measured)>,
+}
 
 /// One line of the table.
 struct Row<'a> {
     load: &'a str,
     variant: &'a str,
-    microseconds: f64,
+    cost: f64,
     to_baseline: Estimate,
     /// To Envoy's own mirroring of the same share.
     to_native: Option<Estimate>,
 }
 
 impl Report {
+    /// Of costs in this unit.
+    pub fn new(unit: &'static str) -> Self {
+        Self { unit, loads: Vec::new() }
+    }
+
     pub fn add(&mut self, load: String, measured: Measured) {
-        self.0.push((load, measured));
+        self.loads.push((load, measured));
     }
 
     /// Writes benches/results.json and benches/results.svg.
     pub fn save(&self) -> Result<()> {
         let top = concat!(env!("CARGO_MANIFEST_DIR"), "/benches");
         let data: Vec<_> = self
-            .0
+            .loads
             .iter()
             .map(|(load, measured)| {
                 let costs: BTreeMap<_, _> = measured.costs.iter().cloned().collect();
@@ -57,12 +64,12 @@ impl Report {
     }
 
     fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.0.iter().flat_map(|(load, measured)| {
+        self.loads.iter().flat_map(|(load, measured)| {
             let baseline = measured.of(BASELINE).unwrap_or_default();
             measured.costs.iter().map(move |(variant, series)| Row {
                 load,
                 variant: variant.as_str(),
-                microseconds: median(series.clone()),
+                cost: median(series.clone()),
                 to_baseline: ratio(series, baseline),
                 to_native: native_twin(variant)
                     .and_then(|twin| measured.of(&twin))
@@ -116,13 +123,14 @@ fn native_twin(variant: &str) -> Option<String> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| load | variant | µs | × no filter | × native |\n|---|---|---|---|---|")?;
+        let unit = self.unit;
+        writeln!(f, "| load | variant | {unit} | × no filter | × native |\n|---|---|---|---|---|")?;
         for row in self.rows() {
             let show = |it: Estimate| format!("{:.3} ({:.3}–{:.3})", it.median, it.low, it.high);
             let native = row.to_native.map(show).unwrap_or_default();
-            let (load, variant, microseconds) = (row.load, row.variant, row.microseconds);
+            let (load, variant, cost) = (row.load, row.variant, row.cost);
             let baseline = show(row.to_baseline);
-            writeln!(f, "| {load} | {variant} | {microseconds:.1} | {baseline} | {native} |")?;
+            writeln!(f, "| {load} | {variant} | {cost:.1} | {baseline} | {native} |")?;
         }
         Ok(())
     }

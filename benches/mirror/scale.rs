@@ -22,7 +22,7 @@ const PACES: [f64; 3] = [50.0, 500.0, 5000.0];
 pub async fn rules(rounds: usize) -> Result<()> {
     let backends = Backends::start().await?;
     let variants = variants::of_rules();
-    let mut report = Report::default();
+    let mut report = Report::new("µs");
     let measured = interleave(&backends.setup(1)?, &variants, Load::GET, rounds).await?;
     report.add("GET".to_owned(), measured);
     println!("{report}");
@@ -32,7 +32,7 @@ pub async fn rules(rounds: usize) -> Result<()> {
 pub async fn workers(rounds: usize) -> Result<()> {
     let backends = Backends::start().await?;
     let variants = variants::of_scale();
-    let mut report = Report::default();
+    let mut report = Report::new("µs");
     for workers in WORKERS {
         // Each of eight workers is to have some.
         let load = Load { connections: 64, ..Load::GET };
@@ -58,7 +58,7 @@ pub async fn crowds(rounds: usize) -> Result<()> {
             cluster["connect_timeout"] = json!("10s");
         });
     }
-    let mut report = Report::default();
+    let mut report = Report::new("µs");
     for (connections, streams) in AT_A_TIME {
         let at_a_time = connections * streams;
         let requests = (4 * at_a_time).max(Load::GET.requests);

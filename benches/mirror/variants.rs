@@ -23,8 +23,8 @@ enum Mirror {
     Rules(u32, u32),
     /// The filter with bounds that thousands of requests at a time do not meet.
     Unbounded,
-    /// Another module, with this percentage.
-    Other(PathBuf, u32),
+    /// Another module, configured like that.
+    Other(PathBuf, Box<Mirror>),
 }
 
 /// The variant that all others are divided by.
@@ -36,7 +36,7 @@ pub fn of_cost(empty: &Path, compare: Option<&Path>) -> Vec<Variant> {
     let mut variants = vec![
         (BASELINE.to_owned(), Mirror::None),
         ("no filter again".to_owned(), Mirror::None),
-        ("empty filter".to_owned(), Mirror::Other(empty.to_owned(), 0)),
+        ("empty filter".to_owned(), other(empty, Mirror::Filter(0))),
     ];
     for percent in [0, 5, 100] {
         variants.push((format!("native {percent} %"), Mirror::Native(percent)));
@@ -46,9 +46,24 @@ pub fn of_cost(empty: &Path, compare: Option<&Path>) -> Vec<Variant> {
     }
     if let Some(module) = compare {
         for percent in [0, 5, 100] {
-            let other = Mirror::Other(module.to_owned(), percent);
-            variants.push((format!("other {percent} %"), other));
+            variants.push((format!("other {percent} %"), other(module, Mirror::Filter(percent))));
         }
+    }
+    with_shadow(variants)
+}
+
+/// Each way to mirror nothing and everything, with time for it under valgrind.
+pub fn of_instructions(empty: &Path, compare: Option<&Path>) -> Vec<Variant> {
+    let mut variants = vec![
+        (BASELINE.to_owned(), Mirror::None),
+        ("empty filter".to_owned(), other(empty, Mirror::Filter(0))),
+        ("native 100 %".to_owned(), Mirror::Native(100)),
+        ("filter 0 %".to_owned(), Mirror::Filter(0)),
+        ("filter 100 %".to_owned(), Mirror::Unbounded),
+    ];
+    if let Some(module) = compare {
+        variants.push(("other 0 %".to_owned(), other(module, Mirror::Filter(0))));
+        variants.push(("other 100 %".to_owned(), other(module, Mirror::Unbounded)));
     }
     with_shadow(variants)
 }
@@ -93,6 +108,10 @@ pub fn of_memory() -> Vec<Variant> {
     ])
 }
 
+fn other(module: &Path, mirror: Mirror) -> Mirror {
+    Mirror::Other(module.to_owned(), Box::new(mirror))
+}
+
 fn with_shadow(variants: Vec<(String, Mirror)>) -> Vec<Variant> {
     variants.into_iter().map(|(name, mirror)| Variant::new(name, mirror, "shadow")).collect()
 }
@@ -110,13 +129,19 @@ impl Variant {
     }
 
     pub fn apply(&self, config: &mut Config) {
-        let share = |percent: u32| json!({ "cluster": self.shadow, "percent": percent });
-        match &self.mirror {
+        self.mirror.apply(config, self.shadow);
+    }
+}
+
+impl Mirror {
+    fn apply(&self, config: &mut Config, shadow: &str) {
+        let share = |percent: u32| json!({ "cluster": shadow, "percent": percent });
+        match self {
             Mirror::None => remove_filter(config),
             Mirror::Native(percent) => {
                 remove_filter(config);
                 config.route()["request_mirror_policies"] = json!([{
-                    "cluster": self.shadow,
+                    "cluster": shadow,
                     "runtime_fraction": { "default_value": { "numerator": percent } },
                 }]);
             }
@@ -125,12 +150,12 @@ impl Variant {
             }
             Mirror::Rules(rules, percent) => configure(config, rules_of(*rules, *percent)),
             Mirror::Unbounded => {
-                let mirror = json!({ "cluster": self.shadow, "percent": 100, "timeout": "1m" });
+                let mirror = json!({ "cluster": shadow, "percent": 100, "timeout": "1m" });
                 let plugin = json!({ "requestMirror": mirror, "requestMirrorBudget": 100_000 });
                 configure(config, plugin);
             }
-            Mirror::Other(module, percent) => {
-                configure(config, json!({ "requestMirror": share(*percent) }));
+            Mirror::Other(module, mirror) => {
+                mirror.apply(config, shadow);
                 let vm = &mut config.mirror()["vm_config"];
                 vm["vm_id"] = json!(module);
                 vm["code"]["local"]["filename"] = json!(module);

@@ -58,7 +58,7 @@ fn copies_that_waited_for_more_do_not_make_the_tick_a_late_one() {
     push(&outbox, 1);
     host.sleep(SOON);
     outbox.tick();
-    assert_eq!(host.calls.borrow().len(), *BATCH.start());
+    assert_eq!(host.calls.borrow().len(), LEAST);
 }
 
 #[test]
@@ -112,8 +112,22 @@ fn a_burst_is_spread_over_ticks_so_that_primary_requests_come_between() {
         outbox.tick();
         batches.push(host.calls.borrow().len() - before);
     }
-    assert_eq!(batches, [32, 32, 32, 26, 19, 14, 11, 8, 8, 8, 8, 2]);
+    assert_eq!(batches, [50, 37, 28, 21, 16, 12, 9, 8, 8, 8, 3]);
     assert_eq!(host.counted("dropped.budget"), 0);
+}
+
+#[test]
+fn what_comes_between_two_ticks_is_sent_at_any_rate_that_a_quarter_of_the_budget_bears() {
+    let host = FakeHost::default();
+    let outbox = outbox(&host, 1, 1024);
+    for tick in 1..=100 {
+        push(&outbox, 256);
+        host.sleep(LATE);
+        outbox.tick();
+        let calls = host.calls.borrow().len();
+        (1..=calls).for_each(|call| outbox.ended(CallId(call as u32), answered(200)));
+        assert_eq!(host.counted("dropped.budget"), 0, "tick {tick}");
+    }
 }
 
 #[test]
@@ -123,10 +137,11 @@ fn a_late_tick_sends_more_so_that_a_busy_worker_keeps_up() {
     push(&outbox, 500);
     host.sleep(LATE + Duration::from_millis(20));
     outbox.tick();
-    assert_eq!(host.calls.borrow().len(), 32 + 20 * CATCH_UP);
+    let sent = 500 / 4 + 20 * CATCH_UP;
+    assert_eq!(host.calls.borrow().len(), sent);
     host.sleep(LATE);
     outbox.tick();
-    assert_eq!(host.calls.borrow().len(), 2 * 32 + 20 * CATCH_UP);
+    assert_eq!(host.calls.borrow().len(), sent + (500 - sent) / 4);
 }
 
 #[test]

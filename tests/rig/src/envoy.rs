@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -15,7 +15,7 @@ use crate::config::{GATEWAY, PLAIN};
 use crate::counters::{Counters, PREFIX};
 use crate::process::Process;
 use crate::setup::Setup;
-use crate::wait::eventually;
+use crate::wait::{DEADLINE, eventually, eventually_within};
 
 /// How many Envoys run at a time, however many tests do: each takes its workers' share of the
 /// machine. A test that held one and started another could wait for ever; the listener without
@@ -49,12 +49,13 @@ impl Envoy {
     pub(crate) async fn start(setup: Setup) -> Result<Self> {
         let slot = SLOTS.acquire().await?;
         let home = Home::new()?;
+        let deadline = if setup.under.is_empty() { DEADLINE } else { 10 * DEADLINE };
         let admin_file = home.path("admin");
         let mut command = home.command(setup)?;
         command.arg("--admin-address-path").arg(&admin_file);
         let mut process = Process::spawn(&mut command)?;
 
-        let ready = eventually("Envoy to serve", async || {
+        let ready = eventually_within(deadline, "Envoy to serve", async || {
             if let Some(status) = process.ended()? {
                 return Ok(Err(anyhow!("Envoy ended at once with {status}")));
             }
@@ -241,7 +242,11 @@ impl Home {
     /// The command that runs Envoy on this configuration.
     fn command(&self, setup: Setup) -> Result<Command> {
         const STRICT: &str = "REQUEST_MIRROR_STRICT";
-        let mut command = Command::new(crate::artifacts::envoy()?);
+        let envoy = crate::artifacts::envoy()?;
+        let mut command = Command::new(setup.under.first().map_or(envoy.as_path(), Path::new));
+        if let Some((_, arguments)) = setup.under.split_first() {
+            command.args(arguments).arg(&envoy);
+        }
         command.arg("--disable-hot-restart").args(["--concurrency", &setup.workers.to_string()]);
         // Of Envoy's own start-up chatter only what is wrong, of the mirror all that it says.
         let wasm = if setup.trace { "wasm:trace" } else { "wasm:info" };

@@ -20,6 +20,7 @@ pub struct Setup {
     pub(crate) workers: u32,
     pub(crate) strict: bool,
     pub(crate) trace: bool,
+    pub(crate) under: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
 }
@@ -34,6 +35,7 @@ impl Setup {
             workers: WORKERS,
             strict: false,
             trace: false,
+            under: Vec::new(),
             arguments: Vec::new(),
             environment: Vec::new(),
         })
@@ -86,6 +88,12 @@ impl Setup {
     /// Has every call between Envoy and the module logged, with its arguments.
     pub fn trace(mut self) -> Self {
         self.trace = true;
+        self
+    }
+
+    /// Runs Envoy under a command, which may make it many times slower: valgrind, with its options.
+    pub fn under(mut self, command: &[&str]) -> Self {
+        self.under.extend(command.iter().map(ToString::to_string));
         self
     }
 

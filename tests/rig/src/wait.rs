@@ -14,8 +14,17 @@ const STEP: Duration = Duration::from_millis(5);
 
 /// Calls `probe` until it succeeds. Its error says what is still missing; the last one becomes
 /// the reason when the [`DEADLINE`] passes.
-pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
-    let end = Instant::now() + DEADLINE;
+pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    eventually_within(DEADLINE, what, probe).await
+}
+
+/// [`eventually`] with a deadline of its own.
+pub async fn eventually_within<T>(
+    deadline: Duration,
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Result<T>,
+) -> Result<T> {
+    let end = Instant::now() + deadline;
     loop {
         match probe().await {
             Ok(value) => return Ok(value),
