@@ -5,6 +5,8 @@
 //! primary request leaves first, one VM entry and one write to the shared table serve all copies of
 //! some milliseconds, and the callback finds its context even when the primary is long done.
 
+mod pace;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,29 +19,9 @@ use crate::config::Target;
 use crate::head::{Head, Header};
 use crate::shadow;
 use crate::stats::{Answer, Counter, Gauge, Meter, Outcome, Tally};
+pub use pace::HOUSEKEEPING;
+use pace::SOON;
 
-/// The tick while there is enough to do: the least that Envoy's timers allow. A busy worker comes to it
-/// after 3 or 4 ms (seen on Envoy 1.40).
-const SOON: Duration = Duration::from_millis(1);
-/// The tick while there is less to do: it waits for more, since to come to a tick may cost as much as
-/// a call. No one waits for a copy.
-const SHORTLY: Duration = Duration::from_millis(10);
-/// Enough to do: so many copies to send or ends to publish; of a budget of less than 1024 a 64th of it,
-/// since what waits in each of many workers keeps permits from the others.
-const ENOUGH: u32 = 16;
-/// The tick otherwise: renews this root's row, and reclaims those of dead ones, well within
-/// [`crate::budget::GRACE`].
-pub const HOUSEKEEPING: Duration = Duration::from_millis(250);
-/// A tick sends a quarter of the copies that wait, but no fewer than this. A call takes Envoy some
-/// 40 µs, and until the tick is over the worker serves no primary request. So a burst is spread over
-/// some ticks; and at any rate four times as many wait as come between two ticks, so that a budget of
-/// four times as many bears it.
-const LEAST: usize = 8;
-/// A tick after more than this is late: the worker is so busy that it comes to few ticks.
-const LATE: Duration = Duration::from_millis(5);
-/// How many more a late tick sends for each millisecond, which leaves primary requests two thirds of
-/// the worker's time.
-const CATCH_UP: usize = 8;
 /// One warning for so many drops.
 const DROPS_PER_WARNING: u64 = 256;
 
@@ -217,9 +199,7 @@ impl<H: Host> Outbox<H> {
         }
         let now = self.host.now();
         let waited = now.saturating_sub(self.due_since.replace(now));
-        let late = usize::try_from(waited.saturating_sub(LATE).as_millis()).unwrap_or(usize::MAX);
-        let batch = (queue.len() / 4).max(LEAST);
-        let batch = batch.saturating_add(late.saturating_mul(CATCH_UP)).min(queue.len());
+        let batch = pace::batch(queue.len(), waited);
         queue.drain(..batch).collect()
     }
 
@@ -279,11 +259,9 @@ impl<H: Host> Outbox<H> {
 
     /// When what there is to do is due.
     fn due(&self) -> Duration {
-        let enough = (self.budget.limit() / 64).clamp(1, ENOUGH);
         match self.waiting().saturating_add(self.budget.ended()) {
             0 if self.is_settled() => HOUSEKEEPING,
-            little if little < enough => SHORTLY,
-            _ => SOON,
+            to_do => pace::tick_for(to_do, self.budget.limit()),
         }
     }
 

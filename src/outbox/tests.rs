@@ -1,3 +1,4 @@
+use super::pace::{CATCH_UP, LATE, LEAST, SHORTLY};
 use super::*;
 use crate::testing::{FakeHost, limits, post, target};
 
