@@ -215,12 +215,17 @@ impl<H: Host> Outbox<H> {
                 let hold = Rc::clone(&request.hold);
                 let call = Call { permit, _hold: hold, sent, timeout: target.timeout };
                 self.calls.borrow_mut().insert(id, call);
-                return true;
+                true
             }
-            Err(Refusal::NoCluster) => self.count(Counter::DroppedNoCluster, 1),
-            Err(Refusal::Refused) => self.count(Counter::DroppedRefused, 1),
+            Err(refusal) => {
+                let why = match refusal {
+                    Refusal::NoCluster => Counter::DroppedNoCluster,
+                    Refusal::Refused => Counter::DroppedRefused,
+                };
+                self.count(why, 1);
+                false
+            }
         }
-        false
     }
 
     /// Counts what settling has brought to light.

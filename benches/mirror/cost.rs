@@ -20,7 +20,7 @@ pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
     let backends = Backends::start().await?;
     let setup = backends.setup(1)?;
     let mut report = Report::new("µs");
-    for load in [Load::GET, Load::POST_1_KB, Load::POST_64_KB] {
+    for load in Load::ALL {
         report.add(load.to_string(), interleave(&setup, &variants, load, rounds).await?);
     }
     println!("{report}");
@@ -30,41 +30,57 @@ pub async fn measure(rounds: usize, compare: Option<&Path>) -> Result<()> {
 
 /// Rounds are shared out among so many Envoys, one after the other: where a process happens to lie in
 /// memory makes one variant some hundredths dearer or cheaper, for as long as it lives.
-pub const STARTS: usize = 10;
+const STARTS: usize = 10;
 
-/// One block of the load for each variant, in each round.
+/// The cost of one block of the load for each variant, in each round.
 pub async fn interleave(
     setup: &Setup,
     variants: &[Variant],
     load: Load,
     rounds: usize,
 ) -> Result<Measured> {
-    let mut costs: Vec<_> = variants.iter().map(|it| (it.name.clone(), vec![])).collect();
+    let start = || Ok((setup.clone(), ()));
+    let cost = async |bench: &Bench, variant: &str| bench.cost(variant, load).await;
+    Ok(Measured { costs: in_rounds(start, variants, &load.to_string(), rounds, cost).await? })
+}
+
+/// Measures each variant once in each round, in an order drawn anew. `start` tells how to start an
+/// Envoy, and what it needs until just before its end.
+pub async fn in_rounds<T, G>(
+    start: impl Fn() -> Result<(Setup, G)>,
+    variants: &[Variant],
+    what: &str,
+    rounds: usize,
+    measure: impl AsyncFn(&Bench, &str) -> Result<T>,
+) -> Result<Vec<(String, Vec<T>)>> {
+    let mut measured: Vec<_> = variants.iter().map(|it| (it.name.clone(), vec![])).collect();
     let mut order: Vec<usize> = (0..variants.len()).collect();
     let rounds_each = rounds.div_ceil(STARTS);
-    for start in 0..rounds.div_ceil(rounds_each) {
-        let bench = Bench::start(setup.clone(), variants).await?;
+    for envoy in 0..rounds.div_ceil(rounds_each) {
+        let (setup, needed) = start()?;
+        let bench = Bench::start(setup, variants).await?;
         for round in 0..=rounds_each {
             fastrand::shuffle(&mut order);
             for &at in &order {
-                let (variant, series) = &mut costs[at];
-                let cost = bench.cost(variant, load).await?;
+                let (variant, series) = &mut measured[at];
+                let one = measure(&bench, variant).await?;
                 // The first round warms up: connections, code, caches.
                 if round > 0 {
-                    series.push(cost);
+                    series.push(one);
                 }
             }
-            eprint!("\r{load}: round {} of {rounds} ", start * rounds_each + round);
+            eprint!("\r{what}: round {} of {rounds} ", envoy * rounds_each + round);
         }
+        drop(needed);
         bench.stop().await?;
     }
     eprintln!();
-    Ok(Measured { costs })
+    Ok(measured)
 }
 
 /// An Envoy on its core, with a listener for each variant.
 pub struct Bench {
-    envoy: Envoy,
+    pub envoy: Envoy,
     addresses: BTreeMap<String, SocketAddr>,
 }
 

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::OTHER_CORE;
 use crate::backends::Backends;
+use crate::cost::Bench;
 use crate::load::Load;
 use crate::report::{Measured, Report};
 use crate::variants;
@@ -22,24 +23,29 @@ pub async fn measure(compare: Option<&Path>) -> Result<()> {
     let empty = variants::empty_module()?;
     let variants = variants::of_instructions(empty.path(), compare);
     let backends = Backends::start().await?;
-    let callgrind = Callgrind::new()?;
-    let options: Vec<&str> = callgrind.options.iter().map(String::as_str).collect();
-    let setup = backends.setup(1)?.under(&options);
-    let envoy = setup.patch(|config| variants::listeners(config, &variants)).start().await?;
-    let addresses = envoy.admin().listeners().await?;
+    let callgrind = Callgrind(TempDir::new()?);
+    // V8 writes code as it goes.
+    let setup = backends.setup(1)?.under(&[
+        "valgrind",
+        "--tool=callgrind",
+        "--smc-check=all-non-file",
+        "--separate-threads=yes",
+        &callgrind.out_option(),
+    ]);
+    let bench = Bench::start(setup, &variants).await?;
     let mut report = Report::new("1000 instructions");
-    for load in [Load::GET, Load::POST_1_KB, Load::POST_64_KB] {
+    for load in Load::ALL {
         let load = Load { requests: REQUESTS, ..load };
         let mut costs = Vec::new();
         for variant in &variants {
-            let address = *addresses.get(&variant.name).context("a listener is missing")?;
+            let address = bench.address(&variant.name)?;
             let mut series = Vec::new();
             for round in 0..=ROUNDS {
                 eprint!("\r{load}, {}: round {round} of {ROUNDS}      ", variant.name);
-                callgrind.begin(&envoy)?;
+                callgrind.begin(&bench.envoy)?;
                 load.run(address, OTHER_CORE)?;
-                envoy.settled().await?;
-                let spent = callgrind.spent(&envoy)?;
+                bench.envoy.settled().await?;
+                let spent = callgrind.spent(&bench.envoy)?;
                 // The first round warms up: the module's functions are compiled at their first call.
                 if round > 0 {
                     series.push(spent as f64 / 1000.0 / load.requests as f64);
@@ -50,26 +56,17 @@ pub async fn measure(compare: Option<&Path>) -> Result<()> {
         report.add(load.to_string(), Measured { costs });
     }
     eprintln!();
-    envoy.stop().await?;
+    bench.stop().await?;
     println!("{report}");
     Ok(())
 }
 
-/// How to run Envoy under callgrind, and where that writes what it has counted.
-struct Callgrind {
-    home: TempDir,
-    options: Vec<String>,
-}
+/// Where callgrind writes what it has counted.
+struct Callgrind(TempDir);
 
 impl Callgrind {
-    fn new() -> Result<Self> {
-        let home = TempDir::new()?;
-        let out = format!("--callgrind-out-file={}/counts", home.path().display());
-        // V8 writes code as it goes.
-        let options = ["--tool=callgrind", "--smc-check=all-non-file", "--separate-threads=yes"];
-        let options = ["valgrind"].into_iter().chain(options).map(str::to_owned).chain([out]);
-        let options = options.collect();
-        Ok(Self { home, options })
+    fn out_option(&self) -> String {
+        format!("--callgrind-out-file={}/counts", self.0.path().display())
     }
 
     /// Counts from here.
@@ -81,7 +78,7 @@ impl Callgrind {
     fn spent(&self, envoy: &Envoy) -> Result<u64> {
         control(envoy, "--dump")?;
         let mut most = None;
-        for file in std::fs::read_dir(self.home.path())? {
+        for file in std::fs::read_dir(self.0.path())? {
             let path = file?.path();
             let counts = std::fs::read_to_string(&path)?;
             let summary = counts.lines().find_map(|line| line.strip_prefix("summary: "));

@@ -1,7 +1,6 @@
 //! Latency of the primary's answers at seven tenths of what one worker can do, every request
 //! mirrored: beside Envoy's own mirroring, and with a shadow that is well, dead or silent.
 
-use std::collections::BTreeMap;
 use std::net::TcpListener;
 
 use anyhow::Result;
@@ -10,7 +9,7 @@ use rig::broken::ClosedPort;
 
 use crate::OTHER_CORE;
 use crate::backends::Backends;
-use crate::cost::{Bench, STARTS};
+use crate::cost::{Bench, in_rounds};
 use crate::load::Load;
 use crate::statistics::{median, percentile};
 use crate::variants::{self, Variant};
@@ -28,31 +27,18 @@ pub async fn measure(rounds: usize) -> Result<()> {
     let pace = pace(setup.clone().cluster("silent", &[]), &variants, load).await?;
     println!("{pace:.0} requests a second, {SATURATION} of what {PACEMAKER} can do\n");
 
-    let mut times: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
-    let mut order: Vec<&Variant> = variants.iter().collect();
-    let rounds_each = rounds.div_ceil(STARTS);
-    for start in 0..rounds.div_ceil(rounds_each) {
-        // It takes connections, as its backlog, and never reads.
+    // It takes connections, as its backlog, and never reads. It goes before its Envoy does, and with it
+    // Envoy's own mirrors: with thousands of them under way Envoy has crashed at its end, once.
+    let start = || {
         let silent = TcpListener::bind("127.0.0.1:0")?;
-        let setup = setup.clone().cluster("silent", &[silent.local_addr()?]);
-        let bench = Bench::start(setup, &variants).await?;
-        for round in 0..=rounds_each {
-            fastrand::shuffle(&mut order);
-            for variant in &order {
-                let mut all = load.run_at(pace, bench.address(&variant.name)?, OTHER_CORE)?;
-                all.sort_by(f64::total_cmp);
-                if round > 0 {
-                    let both = [percentile(&all, 50.0), percentile(&all, 99.0)];
-                    times.entry(&variant.name).or_default().push(both);
-                }
-            }
-            eprint!("\rround {} of {rounds} ", start * rounds_each + round);
-        }
-        // Ends Envoy's own mirrors, too: with thousands of them under way it has crashed at its end, once.
-        drop(silent);
-        bench.stop().await?;
-    }
-    eprintln!();
+        Ok((setup.clone().cluster("silent", &[silent.local_addr()?]), silent))
+    };
+    let measure = async |bench: &Bench, variant: &str| {
+        let mut all = load.run_at(pace, bench.address(variant)?, OTHER_CORE)?;
+        all.sort_by(f64::total_cmp);
+        Ok([percentile(&all, 50.0), percentile(&all, 99.0)])
+    };
+    let times = in_rounds(start, &variants, "latency", rounds, measure).await?;
     println!("| variant | p50 µs | p99 µs |\n|---|---|---|");
     for (variant, times) in times {
         let middle = |which: usize| median(times.iter().map(|both| both[which]).collect());

@@ -29,6 +29,7 @@ impl Load {
         Self { requests: 2400, body_kilobytes: 0, connections: 16, streams: None };
     pub const POST_1_KB: Self = Self { body_kilobytes: 1, ..Self::GET };
     pub const POST_64_KB: Self = Self { body_kilobytes: 64, requests: 600, ..Self::GET };
+    pub const ALL: [Self; 3] = [Self::GET, Self::POST_1_KB, Self::POST_64_KB];
 
     /// Sends a block as fast as answers come, and returns the seconds that took.
     pub fn run(self, to: SocketAddr, core: usize) -> Result<f64> {

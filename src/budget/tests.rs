@@ -8,6 +8,13 @@ fn budget(owner: u64) -> Budget {
     Budget::new(owner, limits(8, 1000), TIMEOUT)
 }
 
+/// A limit of bytes that is not kept to the byte.
+const ROOMY: u64 = 64 * 1024 * 1024;
+
+fn roomy(owner: u64) -> Budget {
+    Budget::new(owner, limits(8, ROOMY), TIMEOUT)
+}
+
 fn settle(budget: &Budget, host: &FakeHost, wanted: u32) -> Settled {
     budget.settle(host, wanted, 0).expect("no other worker writes")
 }
@@ -168,9 +175,7 @@ fn bytes_are_held_up_to_the_limit_of_the_process_and_freed_with_the_hold() {
 
 #[test]
 fn a_busy_worker_asks_once_for_many_chunks_and_gives_back_what_it_does_not_hold() {
-    const LIMIT: u64 = 64 * 1024 * 1024;
-    let host = FakeHost::default();
-    let [one, two] = [1, 2].map(|owner| Budget::new(owner, limits(8, LIMIT), TIMEOUT));
+    let (host, [one, two]) = (FakeHost::default(), [1, 2].map(roomy));
     let mut hold = one.hold();
     for _ in 0..64 {
         assert!(one.grow(&host, &mut hold, 1024));
@@ -178,19 +183,17 @@ fn a_busy_worker_asks_once_for_many_chunks_and_gives_back_what_it_does_not_hold(
     assert_eq!(host.loads.get(), 1);
     assert_eq!(settle(&one, &host, 0).bytes, 64 * 1024);
     let mut rest = two.hold();
-    assert!(!two.grow(&host, &mut rest, LIMIT - 64 * 1024 + 1));
-    assert!(two.grow(&host, &mut rest, LIMIT - 64 * 1024));
+    assert!(!two.grow(&host, &mut rest, ROOMY - 64 * 1024 + 1));
+    assert!(two.grow(&host, &mut rest, ROOMY - 64 * 1024));
     assert!(!one.grow(&host, &mut hold, 1));
     drop((hold, rest));
     let _ = (settle(&one, &host, 0), settle(&two, &host, 0));
-    assert!(one.grow(&host, &mut one.hold(), LIMIT));
+    assert!(one.grow(&host, &mut one.hold(), ROOMY));
 }
 
 #[test]
 fn a_busy_worker_keeps_what_it_has_reserved_until_half_of_the_limit_is() {
-    const LIMIT: u64 = 64 * 1024 * 1024;
-    let host = FakeHost::default();
-    let [one, two] = [1, 2].map(|owner| Budget::new(owner, limits(8, LIMIT), TIMEOUT));
+    let (host, [one, two]) = (FakeHost::default(), [1, 2].map(roomy));
     let mut slow = one.hold();
     assert!(one.grow(&host, &mut slow, 1));
     let asks = |bytes| {
@@ -199,13 +202,13 @@ fn a_busy_worker_keeps_what_it_has_reserved_until_half_of_the_limit_is() {
         assert!(one.grow(&host, &mut one.hold(), bytes));
         host.loads.get() - before
     };
-    assert_eq!([LIMIT / 4, LIMIT / 4, LIMIT / 8].map(asks), [1, 0, 0]);
+    assert_eq!([ROOMY / 4, ROOMY / 4, ROOMY / 8].map(asks), [1, 0, 0]);
     let mut other = two.hold();
-    assert!(two.grow(&host, &mut other, LIMIT / 4));
-    assert_eq!([LIMIT / 4, LIMIT / 4].map(asks), [1, 1]);
+    assert!(two.grow(&host, &mut other, ROOMY / 4));
+    assert_eq!([ROOMY / 4, ROOMY / 4].map(asks), [1, 1]);
     drop((slow, other));
     let _ = (settle(&one, &host, 0), settle(&two, &host, 0));
-    assert!(two.grow(&host, &mut two.hold(), LIMIT));
+    assert!(two.grow(&host, &mut two.hold(), ROOMY));
 }
 
 #[test]

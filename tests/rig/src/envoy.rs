@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -243,10 +243,14 @@ impl Home {
     fn command(&self, setup: Setup) -> Result<Command> {
         const STRICT: &str = "REQUEST_MIRROR_STRICT";
         let envoy = crate::artifacts::envoy()?;
-        let mut command = Command::new(setup.under.first().map_or(envoy.as_path(), Path::new));
-        if let Some((_, arguments)) = setup.under.split_first() {
-            command.args(arguments).arg(&envoy);
-        }
+        let mut command = match setup.under.split_first() {
+            None => Command::new(envoy),
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(envoy);
+                command
+            }
+        };
         command.arg("--disable-hot-restart").args(["--concurrency", &setup.workers.to_string()]);
         // Of Envoy's own start-up chatter only what is wrong, of the mirror all that it says.
         let wasm = if setup.trace { "wasm:trace" } else { "wasm:info" };
